@@ -1,0 +1,42 @@
+# Every target works on a fresh machine: it makes .venv and installs what it needs on first use.
+PYTHON ?= python3
+BIN := .venv/bin
+NATIVE := CMakeLists.txt $(wildcard native/*.cpp native/kernels/*)
+# pip's own notices are not about this project; its errors still come through.
+PIP := $(BIN)/pip install --quiet --disable-pip-version-check
+
+.PHONY: demo test lint bench clean
+
+.venv/.created:
+	$(PYTHON) -m venv .venv
+	touch $@
+
+.venv/.demo: .venv/.created pyproject.toml $(NATIVE)
+	$(PIP) -e .
+	touch $@
+
+.venv/.test: .venv/.created pyproject.toml $(NATIVE)
+	$(PIP) -e '.[test]'
+	touch $@
+
+.venv/.bench: .venv/.created pyproject.toml $(NATIVE)
+	$(PIP) -e '.[bench]'
+	touch $@
+
+demo: .venv/.demo
+	$(BIN)/forebay demo
+
+lint: .venv/.test
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+test: lint
+	TF_CPP_MIN_LOG_LEVEL=3 CUDA_VISIBLE_DEVICES= $(BIN)/pytest -n 2
+
+bench: .venv/.bench
+	TF_CPP_MIN_LOG_LEVEL=3 CUDA_VISIBLE_DEVICES= $(BIN)/python -m bench $(ARGS)
+
+clean:
+	rm -rf .venv build .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

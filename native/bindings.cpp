@@ -1,0 +1,89 @@
+// The only file that knows both Python and the kernels: it checks lengths, releases the interpreter's lock,
+// and turns a kernel's "bad index" into an exception.
+#include <nanobind/nanobind.h>
+#include <nanobind/ndarray.h>
+
+#include <stdexcept>
+#include <string>
+
+#include "kernels.hpp"
+
+namespace nb = nanobind;
+
+namespace {
+
+using Bytes = nb::ndarray<const std::uint8_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+using BytesOut = nb::ndarray<std::uint8_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+using Ints = nb::ndarray<const std::int64_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+using IntsOut = nb::ndarray<std::int64_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+
+void require(bool holds, const char* what) {
+  if (!holds) throw std::invalid_argument(what);
+}
+
+void check_index(std::ptrdiff_t bad, const char* what) {
+  if (bad >= 0) throw std::out_of_range(std::string(what) + " " + std::to_string(bad) + " is out of range");
+}
+
+void gather_ranges(Bytes source, Ints starts, Ints stops, BytesOut out) {
+  require(starts.size() == stops.size(), "starts and stops differ in length");
+  std::ptrdiff_t bad = -1;
+  {
+    nb::gil_scoped_release unlocked;
+    std::uint64_t total = 0;
+    for (std::size_t i = 0; i < starts.size(); ++i) {
+      total += static_cast<std::uint64_t>(stops.data()[i]) - static_cast<std::uint64_t>(starts.data()[i]);
+    }
+    require(total == out.size(), "out does not have the size of all ranges together");
+    bad = forebay::gather_ranges(source.data(), static_cast<std::int64_t>(source.size()), starts.data(), stops.data(),
+                                 starts.size(), out.data(), out.size());
+  }
+  check_index(bad, "range");
+}
+
+void permute(Ints positions, std::uint64_t size, std::uint64_t key0, std::uint64_t key1, IntsOut out) {
+  require(positions.size() == out.size(), "positions and out differ in length");
+  require(size > 0 && size <= std::uint64_t{1} << 63, "size must be in [1, 2**63]");
+  const std::uint64_t key[2] = {key0, key1};
+  std::ptrdiff_t bad = -1;
+  {
+    nb::gil_scoped_release unlocked;
+    bad = forebay::permute(positions.data(), positions.size(), size, key, out.data());
+  }
+  check_index(bad, "position");
+}
+
+void exchange(IntsOut buffer, Ints slots, Ints incoming, IntsOut out) {
+  require(slots.size() == incoming.size() && slots.size() == out.size(), "slots, incoming and out differ in length");
+  std::ptrdiff_t bad = -1;
+  {
+    nb::gil_scoped_release unlocked;
+    bad = forebay::exchange(buffer.data(), buffer.size(), slots.data(), incoming.data(), slots.size(), out.data());
+  }
+  check_index(bad, "slot");
+}
+
+void drain(IntsOut buffer, Ints slots, IntsOut out) {
+  require(slots.size() == out.size(), "slots and out differ in length");
+  require(slots.size() <= buffer.size(), "more slots than the buffer has entries");
+  std::ptrdiff_t bad = -1;
+  {
+    nb::gil_scoped_release unlocked;
+    bad = forebay::drain(buffer.data(), buffer.size(), slots.data(), slots.size(), out.data());
+  }
+  check_index(bad, "slot");
+}
+
+}  // namespace
+
+NB_MODULE(_native, m) {
+  m.doc() = "Forebay's kernels. They work on int64 and uint8 arrays in place and run without the interpreter's lock.";
+  m.def("gather_ranges", &gather_ranges, nb::arg("source"), nb::arg("starts"), nb::arg("stops"), nb::arg("out"),
+        "Copy the byte ranges [starts[i], stops[i]) of source behind one another into out.");
+  m.def("permute", &permute, nb::arg("positions"), nb::arg("size"), nb::arg("key0"), nb::arg("key1"), nb::arg("out"),
+        "Write where each position of [0, size) goes under the bijection that the key selects.");
+  m.def("exchange", &exchange, nb::arg("buffer"), nb::arg("slots"), nb::arg("incoming"), nb::arg("out"),
+        "For each slot in turn: move its entry to out and the incoming entry into the slot.");
+  m.def("drain", &drain, nb::arg("buffer"), nb::arg("slots"), nb::arg("out"),
+        "For each slot in turn: move its entry to out and the last live entry into the slot.");
+}

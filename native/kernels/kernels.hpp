@@ -1,0 +1,30 @@
+// What the engine asks of native code. No Python here: every function takes plain pointers that the
+// bindings have already checked, and may run without the interpreter's lock.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace forebay {
+
+// Copies `count` byte ranges [starts[i], stops[i]) of `source` behind one another into `out`, which has `room`.
+// Returns the index of the first range that is not inside the source or does not fit, or -1 when all were copied.
+std::ptrdiff_t gather_ranges(const std::uint8_t* source, std::int64_t source_size, const std::int64_t* starts,
+                             const std::int64_t* stops, std::size_t count, std::uint8_t* out,
+                             std::size_t room);
+
+// Writes to out[i] where positions[i] of the range [0, size) goes under a keyed bijection of that range.
+// Returns the index of the first position outside the range, or -1 when all were mapped.
+std::ptrdiff_t permute(const std::int64_t* positions, std::size_t count, std::uint64_t size,
+                       const std::uint64_t key[2], std::int64_t* out);
+
+// One step of a shuffle buffer per slot: out[i] takes what lies in slots[i], and incoming[i] takes its place.
+// Returns the index of the first slot outside the buffer, or -1 when all were exchanged.
+std::ptrdiff_t exchange(std::int64_t* buffer, std::size_t size, const std::int64_t* slots,
+                        const std::int64_t* incoming, std::size_t count, std::int64_t* out);
+
+// The same when nothing comes in any more: the last of the `live` entries moves into the slot that was emptied.
+std::ptrdiff_t drain(std::int64_t* buffer, std::size_t live, const std::int64_t* slots, std::size_t count,
+                     std::int64_t* out);
+
+}  // namespace forebay
