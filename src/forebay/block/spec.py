@@ -1,0 +1,66 @@
+"""What a leaf of an element looks like, before there is one."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import DTypeLike
+
+from forebay.errors import PlanError
+
+BYTES = np.dtype("S")
+TEXT = np.dtype("U")
+OBJECT = np.dtype("O")
+
+
+@dataclass(frozen=True, slots=True, init=False)
+class TensorSpec:
+    """Shape and dtype of one leaf. ``None`` in the shape stands for a size that differs or is not known.
+
+    Variable-length bytes and text have the dtypes ``np.dtype("S")`` and ``np.dtype("U")``; any other
+    object, ``None`` included, has ``np.dtype("O")``. A shape of ``None`` means that not even the rank is known.
+
+    >>> TensorSpec((None, 3), np.float32)
+    TensorSpec(shape=(None, 3), dtype=float32)
+    """
+
+    shape: tuple[int | None, ...] | None
+    dtype: np.dtype[Any]
+
+    def __init__(self, shape: Any = (), dtype: DTypeLike = np.float64) -> None:
+        if shape is not None:
+            try:
+                shape = tuple(None if size is None else int(size) for size in shape)
+            except TypeError:
+                raise PlanError(f"TensorSpec(shape={shape!r}): a shape is a sequence of sizes") from None
+            if any(size is not None and size < 0 for size in shape):
+                raise PlanError(f"TensorSpec(shape={shape}): sizes cannot be negative, use None for unknown")
+        object.__setattr__(self, "shape", shape)
+        object.__setattr__(self, "dtype", plain_dtype(np.dtype(dtype)))
+
+    def accepts(self, shape: tuple[int, ...], dtype: np.dtype[Any]) -> bool:
+        """Whether an array of that shape and dtype fits."""
+        if plain_dtype(dtype) != self.dtype:
+            return False
+        if self.shape is None:
+            return True
+        return len(shape) == len(self.shape) and all(
+            want in (None, have) for want, have in zip(self.shape, shape, strict=True)
+        )
+
+    def with_leading(self, size: int | None) -> "TensorSpec":
+        """The spec of a batch of such leaves."""
+        return TensorSpec(None if self.shape is None else (size, *self.shape), self.dtype)
+
+    def __repr__(self) -> str:
+        names = {"S": "bytes", "U": "str", "O": "object"}
+        return f"TensorSpec(shape={self.shape}, dtype={names.get(self.dtype.char, self.dtype.name)})"
+
+
+def plain_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
+    """The dtype without what does not matter to a reader: byte order and the width of strings."""
+    if dtype.kind == "S":
+        return BYTES
+    if dtype.kind in "UT":
+        return TEXT
+    return dtype.newbyteorder("=") if not dtype.isnative else dtype

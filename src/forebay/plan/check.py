@@ -1,0 +1,40 @@
+"""Checks of arguments, made when a dataset is built so that the error points at the line that is wrong."""
+
+import operator
+from collections.abc import Callable
+from typing import Any
+
+from forebay.errors import PlanError
+
+
+def whole_number(call: str, name: str, value: Any, least: int, *, also: tuple[int, ...] = (), hint: str = "") -> int:
+    """The value as an int of at least `least`, or one of `also`; PlanError otherwise."""
+    try:
+        number = operator.index(value)
+        if isinstance(value, bool):
+            raise TypeError
+    except TypeError:
+        raise PlanError(f"{call}({name}={value!r}): {name} must be a whole number{hint}") from None
+    if number < least and number not in also:
+        allowed = "".join(f" or {other}" for other in also)
+        raise PlanError(f"{call}({name}={number}): {name} must be at least {least}{allowed}{hint}")
+    return number
+
+
+def optional_seed(call: str, seed: Any) -> int | None:
+    """A seed, or None."""
+    return None if seed is None else whole_number(call, "seed", seed, -(2**63))
+
+
+def function(call: str, name: str, value: Any) -> Callable[..., Any]:
+    """The value, if it can be called."""
+    if not callable(value):
+        raise PlanError(f"{call}({name}={value!r}): {name} must be a function")
+    return value  # type: ignore[no-any-return]
+
+
+def flag(call: str, name: str, value: Any) -> bool:
+    """The value, if it is True or False."""
+    if not isinstance(value, bool):
+        raise PlanError(f"{call}({name}={value!r}): {name} must be True or False")
+    return value

@@ -1,0 +1,157 @@
+"""Arrays in memory or mapped from disk: ``from_tensor_slices`` and ``from_tensors``."""
+
+import mmap
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from forebay.block import (
+    Block,
+    Column,
+    Indices,
+    RowError,
+    Structure,
+    column_from_array,
+    column_from_rows,
+    flatten,
+)
+from forebay.block.dense import Dense
+from forebay.errors import PlanError
+from forebay.plan.fingerprint import digest
+from forebay.plan.node import Build, Node
+from forebay.run import Access, Operator, ReadRows, Setup
+
+# Pages of a mapped file stay in the process's resident memory once read. After this many bytes they are given
+# back to the system, which keeps them in its page cache as long as it likes.
+_RELEASE_EVERY = 32 << 20
+
+
+class _Columns(Access):
+    """Rows of columns that the user owns."""
+
+    def __init__(self, structure: Structure, columns: Sequence[Column], length: int) -> None:
+        super().__init__(length)
+        self._structure = structure
+        self._columns = columns
+        self._maps = [found for column in columns if (found := _mapping(column)) is not None]
+        self._since_release = 0
+
+    def read(self, start: int, stop: int, epoch: int) -> Block:
+        """Views, except of mapped files, which are read at once."""
+        block = Block(self._structure, [c.slice(start, stop) for c in self._columns], stop - start)
+        return self._released(block.private()) if self._maps else block
+
+    def gather(self, indices: Indices, epoch: int) -> Block:
+        """Copies of the rows."""
+        columns = [column.take(indices) for column in self._columns]
+        return self._released(Block(self._structure, columns, len(indices)))
+
+    def _released(self, block: Block) -> Block:
+        if self._maps:
+            self._since_release += block.nbytes
+            if self._since_release > _RELEASE_EVERY:
+                self._since_release = 0
+                for mapping in self._maps:
+                    mapping.madvise(mmap.MADV_DONTNEED)
+        return block
+
+
+def _mapping(column: Column) -> mmap.mmap | None:
+    """The shared mapping behind a column. Private ones (mode "c") hold writes that releasing would throw away."""
+    base: Any = column.values if isinstance(column, Dense) else None
+    shared = False
+    while isinstance(base, np.ndarray):
+        shared = shared or (isinstance(base, np.memmap) and base.mode in ("r", "r+", "w+"))
+        base = base.base
+    return base if shared and isinstance(base, mmap.mmap) and hasattr(mmap, "MADV_DONTNEED") else None
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Slices(Node):
+    """Columns as a dataset. `whole` says that they hold a single element, as ``from_tensors`` makes it."""
+
+    structure: Structure
+    columns: tuple[Column, ...] = field(repr=False)
+    length: int
+    whole: bool = False
+
+    kind = "from_tensor_slices"
+
+    def cardinality(self) -> int:
+        """The length of the arrays."""
+        return self.length
+
+    def spec(self, *inputs: Any) -> Any:
+        """What the columns say."""
+        return self.structure.unflatten([column.spec for column in self.columns])
+
+    def access(self) -> Access:
+        """By number."""
+        return _Columns(self.structure, self.columns, self.length)
+
+    def lower(self, setup: Setup, build: Build) -> Operator:
+        """Read by number."""
+        return ReadRows(self.site, self.access(), setup)
+
+    def describe(self) -> str:
+        """Rows and leaves, not the data."""
+        leaves = ", ".join(
+            f"{path or 'leaf'}: {column.spec.dtype.name}{list(column.spec.shape or ())}"
+            for path, column in zip(self.structure.paths(), self.columns)
+        )
+        return f"from_tensors({leaves})" if self.whole else f"from_tensor_slices({self.length} rows; {leaves})"
+
+    def signature(self) -> str:
+        """Rows, leaves, and a digest of the data."""
+        return f"{self.describe()}#{digest(tuple(_content(column) for column in self.columns))}"
+
+
+def _content(column: Column) -> Any:
+    return column.values if isinstance(column, Dense) else tuple(getattr(column, name) for name in column.__slots__)
+
+
+def slices(tensors: Any, label: str | None, where: str) -> Slices:
+    """The node of ``from_tensor_slices``."""
+    call = "from_tensor_slices"
+    leaves, structure = flatten(_tables_as_dicts(tensors))
+    if not leaves:
+        raise PlanError(f"{call}(): there is nothing to slice in {tensors!r}")
+    columns = []
+    for path, leaf in zip(structure.paths(), leaves):
+        try:
+            columns.append(column_from_array(leaf, owned=False))
+        except RowError as error:
+            raise PlanError(f"{call}(): {_named(path)} {error.text}, and cannot be sliced") from None
+    lengths = {path: len(column) for path, column in zip(structure.paths(), columns)}
+    if len(set(lengths.values())) > 1:
+        listed = ", ".join(f"{_named(path)}: {length}" for path, length in lengths.items())
+        raise PlanError(f"{call}(): all leaves must have the same length, got {listed}")
+    return Slices(structure=structure, columns=tuple(columns), length=len(columns[0]), label=label, where=where)
+
+
+def single_element(tensors: Any, label: str | None, where: str) -> Slices:
+    """The node of ``from_tensors``."""
+    leaves, structure = flatten(_tables_as_dicts(tensors))
+    columns = []
+    for path, leaf in zip(structure.paths(), leaves):
+        try:
+            columns.append(column_from_rows([leaf]))
+        except RowError as error:
+            raise PlanError(f"from_tensors(): {_named(path)} {error.text}") from None
+    return Slices(structure=structure, columns=tuple(columns), length=1, whole=True, label=label, where=where)
+
+
+def _tables_as_dicts(tensors: Any) -> Any:
+    """pandas tables as dicts of columns, without importing pandas."""
+    if type(tensors).__module__.startswith("pandas."):
+        if hasattr(tensors, "columns"):
+            return {column: tensors[column].to_numpy() for column in tensors.columns}
+        if hasattr(tensors, "to_numpy"):
+            return tensors.to_numpy()
+    return tensors
+
+
+def _named(path: str) -> str:
+    return f"leaf {path}" if path else "the value"
