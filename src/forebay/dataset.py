@@ -251,7 +251,7 @@ class Dataset(Generic[T_co]):
         """
         return self._then(Filter, name, predicate=predicate, batched=batched)
 
-    def batch(self, batch_size: int, drop_remainder: bool = False, name: str | None = None) -> "Dataset[Any]":
+    def batch(self, batch_size: int, drop_remainder: bool = False, *, name: str | None = None) -> "Dataset[Any]":
         """Consecutive elements stacked along a new first axis.
 
         Args:
@@ -340,9 +340,10 @@ class Dataset(Generic[T_co]):
         """Elements in random order.
 
         Args:
-            buffer_size: pick each element at random from a buffer of so many, as tf.data does. Without it, or if
-                it covers the whole of a dataset that can be read by number, the order is uniform over everything.
-                Where the dataset can be read by number, neither form keeps any elements in memory.
+            buffer_size: pick each element at random from a buffer of so many, as tf.data does. Without it (or
+                with UNKNOWN_CARDINALITY, which says the same in tf.data), or if it covers the whole of a dataset
+                that can be read by number, the order is uniform over everything. Where the dataset can be read
+                by number, neither form keeps any elements in memory.
             seed: fixes the order of every epoch for ever; by default it differs from run to run.
             reshuffle_each_iteration: a new order in every iteration and every round of ``repeat``.
             name: what to call this step in errors and plans.
@@ -353,7 +354,7 @@ class Dataset(Generic[T_co]):
         return self._then(
             Shuffle,
             name,
-            buffer_size=buffer_size,
+            buffer_size=None if buffer_size == UNKNOWN_CARDINALITY else buffer_size,
             seed=seed,
             reshuffle_each_iteration=True if reshuffle_each_iteration is None else reshuffle_each_iteration,
         )
@@ -366,12 +367,12 @@ class Dataset(Generic[T_co]):
         """
         return self._then(TakeWhile, name, predicate=predicate)
 
-    def prefetch(self, buffer_size: int, name: str | None = None) -> "Dataset[T_co]":
+    def prefetch(self, buffer_size: int | None, name: str | None = None) -> "Dataset[T_co]":
         """Prepare elements on a background thread while earlier ones are in use.
 
         Args:
-            buffer_size: how many elements to have ready, or AUTOTUNE. Elements travel in blocks, so there may be
-                up to one block more.
+            buffer_size: how many elements to have ready; AUTOTUNE or None to leave that to Forebay. Elements
+                travel in blocks, so there may be up to one block more.
             name: what to call this step in errors and plans.
 
         >>> list(Dataset.range(3).prefetch(AUTOTUNE))

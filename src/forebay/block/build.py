@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from forebay.block.column import Column, Indices, RowError
 from forebay.block.dense import Dense
-from forebay.block.leaf import as_leaf, leaf_dtype, leaf_shape
+from forebay.block.leaf import array_from_list, as_leaf, leaf_dtype, leaf_shape
 from forebay.block.objects import Objects
 from forebay.block.ragged import Ragged
 from forebay.block.spec import BYTES, OBJECT, TEXT
@@ -112,7 +112,7 @@ def column_from_array(values: Any, owned: bool) -> Column:
         raise RowError(0, "is None" if values is None else "is a scalar")
     if isinstance(values, list) and _is_uneven(values):
         return column_from_rows([np.asarray(row) for row in values])
-    array = values if isinstance(values, np.ndarray) else np.asarray(values)
+    array = values if isinstance(values, np.ndarray) else array_from_list(values)
     if array.ndim == 0:
         raise RowError(0, "is a scalar")
     if array.dtype.kind in "SUTO":

@@ -47,6 +47,10 @@ class Column(ABC):
         """What one row looks like."""
 
     @abstractmethod
+    def buffers(self) -> tuple[NDArray[Any], ...]:
+        """The arrays that hold the rows, whatever else may lie in them."""
+
+    @abstractmethod
     def slice(self, start: int, stop: int) -> "Column":
         """Rows start to stop, as a view."""
 

@@ -36,6 +36,10 @@ class Dense(Column):
         """Shape and dtype of a row."""
         return TensorSpec(self.values.shape[1:], self.values.dtype)
 
+    def buffers(self) -> tuple[NDArray[Any], ...]:
+        """What there is."""
+        return (self.values,)
+
     def slice(self, start: int, stop: int) -> "Dense":
         """Rows start to stop, as a view."""
         return Dense(self.values[start:stop], self.owned)

@@ -31,7 +31,7 @@ def as_leaf(value: Any) -> Any:
         return value.item() if isinstance(value, (np.bytes_, np.str_)) else value
     if kind is list or isinstance(value, range):
         try:
-            value = np.asarray(value)
+            value = array_from_list(value)
         except ValueError as error:
             raise RowError(0, f"is a list that does not form an array ({error})") from None
     elif isinstance(value, (bytearray, memoryview)):
@@ -43,6 +43,13 @@ def as_leaf(value: Any) -> Any:
             return value
         value = np.asarray(value)
     return _as_array(value)
+
+
+def array_from_list(values: Any) -> np.ndarray[Any, Any]:
+    """The array that a list stands for. ValueError if it stands for none."""
+    array = np.asarray(values)
+    # NumPy's fixed-width strings drop NULs at the end, and turn numbers beside strings into strings.
+    return np.array(values, dtype=object) if array.dtype.kind in "SU" else array
 
 
 def _as_array(array: np.ndarray[Any, Any]) -> Any:

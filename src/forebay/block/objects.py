@@ -38,6 +38,10 @@ class Objects(Column):
         """The shape is that of an array of objects; () for plain ones."""
         return TensorSpec(self.values.shape[1:], OBJECT)
 
+    def buffers(self) -> tuple[NDArray[Any], ...]:
+        """What there is."""
+        return (self.values,)
+
     def slice(self, start: int, stop: int) -> "Objects":
         """Rows start to stop, as a view."""
         return Objects(self.values[start:stop])

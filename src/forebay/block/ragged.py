@@ -56,6 +56,10 @@ class Ragged(Column):
         shape = tuple(int(n) if fixed else None for n, fixed in zip(self.shapes[0], same))
         return TensorSpec(shape, self.values.dtype)
 
+    def buffers(self) -> tuple[NDArray[Any], ...]:
+        """What there is."""
+        return (self.values, self.offsets, self.shapes)
+
     def slice(self, start: int, stop: int) -> "Ragged":
         """Rows start to stop, as a view."""
         return Ragged(self.values, self.offsets[start : stop + 1], self.shapes[start:stop], self.owned)

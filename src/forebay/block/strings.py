@@ -55,6 +55,10 @@ class Strings(Column):
         """The shape of a row's array of strings; () for plain strings."""
         return TensorSpec(self.shape, self.dtype)
 
+    def buffers(self) -> tuple[NDArray[Any], ...]:
+        """What there is."""
+        return (self.data, self.offsets)
+
     def slice(self, start: int, stop: int) -> "Strings":
         """Rows start to stop, as a view."""
         count = prod(self.shape)

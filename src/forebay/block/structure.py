@@ -75,26 +75,31 @@ class Structure:
             return zip(*columns)
         return map(self.builder(), zip(*columns))
 
-    def leaves_of(self, element: Any) -> list[Any] | None:
-        """The leaves of an element that has this structure, or None when it has another. Dict order is free."""
-        leaves: list[Any] = []
-        return leaves if self._collect(element, leaves) else None
+    def leaves_of(self, element: Any, tuples_too: bool = False) -> list[Any] | None:
+        """The leaves of an element that has this structure, or None when it has another. Dict order is free.
 
-    def _collect(self, element: Any, leaves: list[Any]) -> bool:
+        `tuples_too` lets a tuple pass for a leaf, as the array it can be turned into.
+        """
+        leaves: list[Any] = []
+        return leaves if self._collect(element, leaves, tuples_too) else None
+
+    def _collect(self, element: Any, leaves: list[Any], tuples_too: bool) -> bool:
         if self.kind is None:
             leaves.append(element)
-            return not is_container(type(element))
+            return not is_container(type(element)) or (tuples_too and type(element) is tuple)
         if self.kind is dict:
             if not isinstance(element, Mapping) or len(element) != len(self.keys):
                 return False
-            return all(key in element and child._collect(element[key], leaves) for key, child in self._items())
+            return all(
+                key in element and child._collect(element[key], leaves, tuples_too) for key, child in self._items()
+            )
         if type(element) is not self.kind:
             return False
         if issubclass(self.kind, tuple):
             return len(element) == len(self.children) and all(
-                child._collect(part, leaves) for child, part in zip(self.children, element)
+                child._collect(part, leaves, tuples_too) for child, part in zip(self.children, element)
             )
-        return all(child._collect(getattr(element, key), leaves) for key, child in self._items())
+        return all(child._collect(getattr(element, key), leaves, tuples_too) for key, child in self._items())
 
     def _items(self) -> Iterator[tuple[Any, "Structure"]]:
         return zip(self.keys, self.children)

@@ -95,11 +95,11 @@ class _Joined(Access):
         """Rows of each part at once, then put in order."""
         owner = np.searchsorted(self._ends, indices, side="right")
         blocks, order = [], []
-        for which in np.unique(owner).tolist():
+        for which, part in enumerate(self._parts):
             mine = np.flatnonzero(owner == which)
-            begin = self._ends[which] - self._parts[which].length
-            blocks.append(self._parts[which].gather(indices[mine] - begin, epoch))
-            order.append(mine)
+            if len(mine):
+                blocks.append(part.gather(indices[mine] - (self._ends[which] - part.length), epoch))
+                order.append(mine)
         if len(blocks) == 1:
             return blocks[0]
         try:

@@ -11,9 +11,10 @@ from numpy.typing import NDArray
 from forebay.block import Block, Cursor, Indices
 from forebay.block.dense import Dense
 from forebay.errors import ForebayError
-from forebay.plan.check import flag, function
+from forebay.plan.check import arguments, flag, function
 from forebay.plan.fingerprint import function_name
 from forebay.plan.node import UNKNOWN, Build, Node, Traits
+from forebay.plan.spec import static_spec
 from forebay.run import Operator, Pace, Reader, Setup
 from forebay.run.calls import ColumnCalls, RowCalls, Stage
 
@@ -30,11 +31,12 @@ class Filter(Node):
 
     def __post_init__(self) -> None:
         function("filter", "predicate", self.predicate)
+        arguments("filter", self.predicate, static_spec(self.input))
         flag("filter", "batched", self.batched)
 
     def cardinality(self) -> int:
-        """Not known before it has run, except of nothing."""
-        return 0 if self.input.cardinality() == 0 else UNKNOWN
+        """Not known before it has run."""
+        return UNKNOWN
 
     def lower(self, setup: Setup, build: Build) -> Operator:
         """Block by block."""

@@ -9,10 +9,11 @@ import numpy as np
 
 from forebay.block import START, Block, Cursor, RowError, Uniform, concat_blocks
 from forebay.errors import ForebayError, InternalError
-from forebay.plan.check import function
+from forebay.plan.check import arguments, function
 from forebay.plan.fingerprint import function_name
 from forebay.plan.lower import build, prepare
 from forebay.plan.node import UNKNOWN, Build, Node, Traits
+from forebay.plan.spec import static_spec
 from forebay.run import Operator, Reader, Setup
 from forebay.run.calls import RowCalls, Stage
 from forebay.run.keys import seed_of
@@ -31,14 +32,15 @@ class FlatMap(Node):
 
     def __post_init__(self) -> None:
         function("flat_map", "map_func", self.map_func)
+        arguments("flat_map", self.map_func, static_spec(self.input))
 
     def params(self) -> dict[str, Any]:
         """The function."""
         return {"map_func": self.map_func}
 
     def cardinality(self) -> int:
-        """Not known before it has run, except of nothing."""
-        return 0 if self.input.cardinality() == 0 else UNKNOWN
+        """Not known before it has run."""
+        return UNKNOWN
 
     def lower(self, setup: Setup, build: Build) -> Operator:
         """One inner dataset at a time."""

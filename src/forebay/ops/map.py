@@ -9,9 +9,10 @@ import numpy as np
 
 from forebay.block import Block, Cursor, Indices, RowBuilder
 from forebay.errors import ForebayError, PlanError
-from forebay.plan.check import flag, function, optional_seed
+from forebay.plan.check import arguments, flag, function, optional_seed
 from forebay.plan.fingerprint import function_name
 from forebay.plan.node import Build, Node, Traits
+from forebay.plan.spec import static_spec
 from forebay.run import Access, Operator, Pace, Reader, Setup, Site
 from forebay.run.calls import ColumnCalls, RowCalls, Stage
 
@@ -34,6 +35,8 @@ class Map(Node):
         flag("map", "batched", self.batched)
         flag("map", "rng", self.rng)
         optional_seed("map", self.seed)
+        if not self.earlier:
+            arguments("map", self.map_func, static_spec(self.input), extra=int(self.rng))
         if self.batched and self.rng:
             raise PlanError(
                 "map(batched=True, rng=True): a generator belongs to one element, and where columns are cut is "

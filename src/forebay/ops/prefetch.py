@@ -18,13 +18,14 @@ _AUTO_BLOCKS = 4
 class Prefetch(Node):
     """``Dataset.prefetch``."""
 
-    buffer_size: int
+    buffer_size: int | None
 
     kind = "prefetch"
     traits = Traits(one_to_one=True, same_elements=True, transparent=True)
 
     def __post_init__(self) -> None:
-        whole_number("prefetch", "buffer_size", self.buffer_size, 0, also=(AUTOTUNE,))
+        if self.buffer_size is not None:
+            whole_number("prefetch", "buffer_size", self.buffer_size, 0, also=(AUTOTUNE,))
 
     def cardinality(self) -> int:
         """The input's."""
@@ -41,7 +42,7 @@ class Prefetch(Node):
     def lower(self, setup: Setup, build: Build) -> Operator:
         """A thread between the input and whoever pulls."""
         source = build(self.input, setup)
-        return _Prefetch(self, setup, source) if self.buffer_size else source
+        return source if self.buffer_size == 0 else _Prefetch(self, setup, source)
 
 
 class _Prefetch(Operator):
@@ -53,7 +54,7 @@ class _Prefetch(Operator):
 
     def __init__(self, node: Prefetch, setup: Setup, source: Operator) -> None:
         super().__init__(node.site, source)
-        self._most_rows = None if node.buffer_size == AUTOTUNE else node.buffer_size
+        self._most_rows = None if node.buffer_size in (None, AUTOTUNE) else node.buffer_size
         self._most_bytes = _AUTO_BLOCKS * setup.block_bytes
         self._worker: _Worker | None = None
         self._ended = False
@@ -126,7 +127,9 @@ class _Worker:
         with self._changed:
             self._stopping = True
             self._changed.notify()
-        self._thread.join()
+        # The last reference to an iterator may go on its own worker, which then cannot wait for itself.
+        if threading.current_thread() is not self._thread:
+            self._thread.join()
 
     def _full(self) -> bool:
         if not self._shelf:

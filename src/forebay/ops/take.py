@@ -34,7 +34,8 @@ class Take(Node):
 
     def lower(self, setup: Setup, build: Build) -> Operator:
         """Cut the stream."""
-        return _Take(self, build(self.input, setup))
+        source = build(self.input, setup)
+        return source if self.count < 0 else _Take(self, source)
 
 
 class _Take(Operator):

@@ -9,8 +9,9 @@ import numpy as np
 
 from forebay.block import Block, Cursor
 from forebay.ops.filter import Predicate
-from forebay.plan.check import function
+from forebay.plan.check import arguments, function
 from forebay.plan.node import UNKNOWN, Build, Node, Traits
+from forebay.plan.spec import static_spec
 from forebay.run import Operator, Pace, Reader, Setup
 
 
@@ -25,10 +26,11 @@ class TakeWhile(Node):
 
     def __post_init__(self) -> None:
         function("take_while", "predicate", self.predicate)
+        arguments("take_while", self.predicate, static_spec(self.input))
 
     def cardinality(self) -> int:
-        """Not known before it has run, except of nothing."""
-        return 0 if self.input.cardinality() == 0 else UNKNOWN
+        """Not known before it has run."""
+        return UNKNOWN
 
     def lower(self, setup: Setup, build: Build) -> Operator:
         """Block by block."""

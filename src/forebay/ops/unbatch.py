@@ -5,7 +5,10 @@ from typing import Any
 
 import numpy as np
 
-from forebay.block import Block, Cursor, RowError, TensorSpec, flatten, unfold
+from forebay.block import Block, Column, Cursor, Indices, RowError, TensorSpec, flatten, unfold
+from forebay.block.objects import Objects
+from forebay.block.spec import OBJECT
+from forebay.errors import PlanError
 from forebay.plan.node import UNKNOWN, Build, Node
 from forebay.plan.spec import map_spec, static_spec
 from forebay.run import Operator, Reader, Setup
@@ -16,6 +19,15 @@ class Unbatch(Node):
     """``Dataset.unbatch``."""
 
     kind = "unbatch"
+
+    def __post_init__(self) -> None:
+        spec = static_spec(self.input)
+        leaves = flatten(spec, (TensorSpec,))[0] if spec is not None else []
+        known = [leaf for leaf in leaves if leaf.dtype != OBJECT and leaf.shape is not None]
+        if any(leaf.shape == () for leaf in known):
+            raise PlanError(f"unbatch(): every leaf must have an axis to split along, the elements are {spec}")
+        if len({leaf.shape[0] for leaf in known} - {None}) > 1:
+            raise PlanError(f"unbatch(): all leaves must have the same first size, the elements are {spec}")
 
     def cardinality(self) -> int:
         """Known when the size of all batches is."""
@@ -76,21 +88,29 @@ class _Unbatch(Operator):
 
     @staticmethod
     def _split(block: Block) -> Block:
-        columns, first = [], None
-        paths = list(block.structure.paths())
-        for path, column in zip(paths, block.columns):
+        split: list[tuple[str, Column | None, Indices]] = []
+        for path, column in zip(block.structure.paths(), block.columns):
+            named = f"leaf {path}" if path else "the value"
+            if _all_none(column):
+                split.append((named, None, np.empty(0, np.int64)))
+                continue
             try:
-                rows, counts = unfold(column)
+                split.append((named, *unfold(column)))
             except RowError as error:
-                raise RowError(error.row, f"{f'leaf {path}' if path else 'the value'} {error.text}") from None
-            first = counts if first is None else first
+                raise RowError(error.row, f"{named} {error.text}") from None
+        counted = [(named, counts) for named, column, counts in split if column is not None]
+        if not counted:
+            raise RowError(0, "has no array to split")
+        first_name, first = counted[0]
+        for named, counts in counted:
             if (counts != first).any():
                 row = int(np.flatnonzero(counts != first)[0])
-                raise RowError(
-                    row,
-                    f"leaf {path} has {counts[row]} rows, leaf {paths[0]} has {first[row]}: they must agree",
-                )
-            columns.append(rows)
-        if first is None:
-            raise RowError(0, "has no leaves, so there is nothing to split")
-        return Block(block.structure, columns, int(first.sum()))
+                raise RowError(row, f"{named} has {counts[row]} rows, {first_name} has {first[row]}: they must agree")
+        rows = int(first.sum())
+        columns = [Objects(np.full(rows, None)) if column is None else column for _, column, _ in split]
+        return Block(block.structure, columns, rows)
+
+
+def _all_none(column: Column) -> bool:
+    """Whether a leaf is None throughout, and so stays None in every row."""
+    return isinstance(column, Objects) and column.values.ndim == 1 and all(v is None for v in column.values)

@@ -1,10 +1,12 @@
 """Checks of arguments, made when a dataset is built so that the error points at the line that is wrong."""
 
+import inspect
 import operator
 from collections.abc import Callable
 from typing import Any
 
 from forebay.errors import PlanError
+from forebay.plan.fingerprint import function_name
 
 
 def whole_number(call: str, name: str, value: Any, least: int, *, also: tuple[int, ...] = (), hint: str = "") -> int:
@@ -38,3 +40,21 @@ def flag(call: str, name: str, value: Any) -> bool:
     if not isinstance(value, bool):
         raise PlanError(f"{call}({name}={value!r}): {name} must be True or False")
     return value
+
+
+def arguments(call: str, function: Callable[..., Any], spec: Any, extra: int = 0) -> None:
+    """PlanError if a function cannot take an element of that spec; says nothing where either is not known."""
+    if spec is None:
+        return
+    count = (len(spec) if type(spec) is tuple else 1) + extra
+    try:
+        signature = inspect.signature(function)
+    except (TypeError, ValueError):
+        return
+    try:
+        signature.bind(*[None] * count)
+    except TypeError as error:
+        raise PlanError(
+            f"{call}({function_name(function)}): it is called with {count} argument{'s' * (count != 1)}, "
+            f"but takes {signature} ({error}); elements are {spec}"
+        ) from None

@@ -55,7 +55,7 @@ class Range(Node):
             whole_number("range", name, getattr(self, name), -(2**63))
         if self.step == 0:
             raise PlanError("range(step=0): step must not be zero")
-        if self.output_type.kind not in "iufb":
+        if self.output_type.kind not in "iuf":
             raise PlanError(f"range(output_type={self.output_type}): output_type must be a number type")
 
     def cardinality(self) -> int:

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from forebay.block import Block, Cursor, RowBuilder, RowError, Structure, TensorSpec, flatten
+from forebay.block import Block, Cursor, RowBuilder, RowError, TensorSpec, flatten
 from forebay.block.spec import BYTES, OBJECT, TEXT
 from forebay.errors import ForebayError, PlanError
 from forebay.plan.check import function
@@ -148,7 +148,7 @@ class _Conform:
         self._specs, self._structure = flatten(signature, (TensorSpec,))
 
     def __call__(self, element: Any) -> Any:
-        leaves = _leaves(self._structure, element)
+        leaves = self._structure.leaves_of(element, tuples_too=True)
         if leaves is None:
             other = flatten(element)[1]
             raise RowError(0, f"the generator gave the structure {other}, output_signature says {self._structure}")
@@ -156,13 +156,6 @@ class _Conform:
         return self._structure.unflatten(
             [_cast(spec, leaf, path) for spec, leaf, path in zip(self._specs, leaves, paths)]
         )
-
-
-def _leaves(structure: Structure, element: Any) -> list[Any] | None:
-    # As in tf.data, a generator may yield a list where the signature has a tuple.
-    if structure.kind is tuple and isinstance(element, list):
-        element = tuple(element)
-    return structure.leaves_of(element)
 
 
 def _cast(spec: TensorSpec, value: Any, path: str) -> Any:

@@ -1,8 +1,9 @@
 """Arrays in memory or mapped from disk: ``from_tensor_slices`` and ``from_tensors``."""
 
 import mmap
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -18,6 +19,7 @@ from forebay.block import (
     flatten,
 )
 from forebay.block.dense import Dense
+from forebay.block.objects import Objects
 from forebay.errors import PlanError
 from forebay.plan.fingerprint import digest
 from forebay.plan.node import Build, Node
@@ -105,47 +107,55 @@ class Slices(Node):
 
     def signature(self) -> str:
         """Rows, leaves, and a digest of the data."""
-        return f"{self.describe()}#{digest(tuple(_content(column) for column in self.columns))}"
-
-
-def _content(column: Column) -> Any:
-    return column.values if isinstance(column, Dense) else tuple(getattr(column, name) for name in column.__slots__)
+        return f"{self.describe()}#{digest(tuple(column.buffers() for column in self.columns))}"
 
 
 def slices(tensors: Any, label: str | None, where: str) -> Slices:
     """The node of ``from_tensor_slices``."""
-    call = "from_tensor_slices"
-    leaves, structure = flatten(_tables_as_dicts(tensors))
-    if not leaves:
-        raise PlanError(f"{call}(): there is nothing to slice in {tensors!r}")
-    columns = []
-    for path, leaf in zip(structure.paths(), leaves):
-        try:
-            columns.append(column_from_array(leaf, owned=False))
-        except RowError as error:
-            raise PlanError(f"{call}(): {_named(path)} {error.text}, and cannot be sliced") from None
-    lengths = {path: len(column) for path, column in zip(structure.paths(), columns)}
+    leaves, structure = _flat("from_tensor_slices", tensors)
+    columns = [
+        None if leaf is None else _column("from_tensor_slices", path, partial(column_from_array, leaf, owned=False))
+        for path, leaf in zip(structure.paths(), leaves)
+    ]
+    lengths = {path: len(column) for path, column in zip(structure.paths(), columns) if column is not None}
     if len(set(lengths.values())) > 1:
         listed = ", ".join(f"{_named(path)}: {length}" for path, length in lengths.items())
-        raise PlanError(f"{call}(): all leaves must have the same length, got {listed}")
-    return Slices(structure=structure, columns=tuple(columns), length=len(columns[0]), label=label, where=where)
+        raise PlanError(f"from_tensor_slices(): all leaves must have the same length, got {listed}")
+    length = next(iter(lengths.values()))
+    # A leaf that is None is None in every element.
+    filled = tuple(Objects(np.full(length, None)) if column is None else column for column in columns)
+    return Slices(structure=structure, columns=filled, length=length, label=label, where=where)
 
 
 def single_element(tensors: Any, label: str | None, where: str) -> Slices:
     """The node of ``from_tensors``."""
-    leaves, structure = flatten(_tables_as_dicts(tensors))
-    columns = []
-    for path, leaf in zip(structure.paths(), leaves):
-        try:
-            columns.append(column_from_rows([leaf]))
-        except RowError as error:
-            raise PlanError(f"from_tensors(): {_named(path)} {error.text}") from None
+    leaves, structure = _flat("from_tensors", tensors)
+    columns = [
+        _column("from_tensors", path, partial(column_from_rows, [leaf]))
+        for path, leaf in zip(structure.paths(), leaves)
+    ]
     return Slices(structure=structure, columns=tuple(columns), length=1, whole=True, label=label, where=where)
+
+
+def _flat(call: str, tensors: Any) -> tuple[list[Any], Structure]:
+    leaves, structure = flatten(_tables_as_dicts(tensors))
+    if all(leaf is None for leaf in leaves):
+        raise PlanError(f"{call}({tensors!r}): there is no data in it")
+    return leaves, structure
+
+
+def _column(call: str, path: str, make: Callable[[], Column]) -> Column:
+    try:
+        return make()
+    except RowError as error:
+        raise PlanError(f"{call}(): {_named(path)} {error.text}") from None
+    except ValueError as error:
+        raise PlanError(f"{call}(): {_named(path)} does not form an array: {error}") from error
 
 
 def _tables_as_dicts(tensors: Any) -> Any:
     """pandas tables as dicts of columns, without importing pandas."""
-    if type(tensors).__module__.startswith("pandas."):
+    if type(tensors).__module__.partition(".")[0] == "pandas":
         if hasattr(tensors, "columns"):
             return {column: tensors[column].to_numpy() for column in tensors.columns}
         if hasattr(tensors, "to_numpy"):
