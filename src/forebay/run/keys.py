@@ -48,7 +48,7 @@ class Generators:
         self._counter = self._state["state"]["counter"]
         self._generator = np.random.Generator(self._bits)
 
-    def at(self, index: int) -> np.random.Generator:
+    def at(self, index: int) -> "np.random.Generator":
         """The generator of that element, at its beginning. It stays valid until the next call."""
         # The index is the highest word of the counter: 2**192 words lie between two elements.
         self._counter[3] = index

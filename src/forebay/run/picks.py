@@ -60,14 +60,13 @@ class Picks:
     def _look_back(self, position: int, filled: int) -> Indices:
         buffer = np.full(filled, -1, np.int64)
         end = position
-        missing = filled
-        while end > 0 and missing:
-            begin = max(0, end - max(2 * missing, 4096))
-            # Of several picks of one slot the last counts: assignment by index keeps the last one.
-            found = np.full(filled, -1, np.int64)
-            found[self._slots(begin, end - begin, self._size)] = np.arange(begin, end) + self._size
-            np.copyto(buffer, found, where=buffer < 0)
-            missing = int(np.count_nonzero(buffer < 0))
+        while end > 0 and (buffer < 0).any():
+            begin = max(0, end - max(filled, 4096))
+            slots = self._slots(begin, end - begin, self._size)
+            # Later picks of a slot were seen in an earlier round of this loop, and within one round the last
+            # pick counts: assignment by index keeps the last one.
+            first_seen = np.flatnonzero(buffer[slots] < 0)
+            buffer[slots[first_seen]] = first_seen + (begin + self._size)
             end = begin
         untouched = np.flatnonzero(buffer < 0)
         buffer[untouched] = untouched
