@@ -1,5 +1,6 @@
 """The fluent face of Forebay: every method adds one step to a plan and returns a new dataset."""
 
+import copy
 import secrets
 import sys
 from collections.abc import Callable
@@ -398,7 +399,7 @@ class Dataset(Generic[T_co]):
         >>> Dataset.range(3).with_options(Options(optimize=False)).options().optimize
         False
         """
-        return self._then(WithOptions, name, options=options)
+        return self._then(WithOptions, name, options=copy.copy(options))
 
     # Results
 

@@ -22,10 +22,17 @@ class _Run:
     def __init__(self) -> None:
         self.operator: Operator | None = None
 
-    def start(self, operator: Operator) -> Reader:
+    def start(self, operator: Operator, cursor: Cursor, epoch: int) -> Reader:
+        """Go over to other operators; if they cannot seek to the cursor, stay with those there are."""
+        reader = Reader(operator)
+        try:
+            reader.seek(cursor, epoch)
+        except BaseException:
+            operator.close()
+            raise
         self.close()
         self.operator = operator
-        return Reader(operator)
+        return reader
 
     def close(self) -> None:
         operator, self.operator = self.operator, None
@@ -64,19 +71,20 @@ class DatasetIterator(Generic[T_co]):
         self._run = _Run()
         # The run is closed with the iterator, at the latest when that is collected or the interpreter ends.
         self._close = weakref.finalize(self, self._run.close)
+        self._layout = ""
         self._start(seed, epoch, START, 0)
 
     def _start(self, seed: int, epoch: int, cursor: Cursor, position: int) -> None:
+        prepared = prepare(self._plan, seed, self._setup.rules)
+        self._reader = self._run.start(build(prepared, self._setup), cursor, epoch)
+        self._layout = layout(prepared)
         self._seed = seed
         self._epoch = epoch
-        prepared = prepare(self._plan, seed, self._setup.rules)
-        self._layout = layout(prepared)
-        self._reader = self._run.start(build(prepared, self._setup))
-        self._reader.seek(cursor, epoch)
         self._elements: Any = iter(())
         self._cursor = cursor  # Of the block at hand, from which `_row` elements have been given out.
         self._row = 0
         self._before = position  # Elements given out before that block.
+        self._broken = False
 
     @property
     def epoch(self) -> int:
@@ -95,7 +103,13 @@ class DatasetIterator(Generic[T_co]):
     def _next_block(self) -> T_co:
         if not self._close.alive:
             raise ClosedError("this iterator is closed; iter(dataset) makes a new one")
+        if self._broken:
+            self._start(self._seed, self._epoch, self._cursor.after(self._row), self._before + self._row)
+        # An error or an interrupt may leave operators half-way through rows that were never handed out. The next
+        # call goes back to the last element that was.
+        self._broken = True
         block = self._reader.next()
+        self._broken = False
         if block is None:
             raise StopIteration
         self._before += self._row

@@ -94,7 +94,6 @@ class _Filter(Operator):
         state = cursor.state or {"index": 0, "in": [None, 0]}
         self._reader.seek(Cursor.from_json(state["in"]), epoch)
         self._index = state["index"]
-        self._pace.restart()
         return cursor.skip
 
     def pull(self) -> Block | None:
@@ -105,9 +104,7 @@ class _Filter(Operator):
             indices = np.arange(self._index, self._index + block.rows)
             answers, error = self._predicate(block, indices)
             if error is not None:
-                self._reader.unread(block.slice(len(answers), block.rows))
                 if not answers.any():
-                    self._index += len(answers)
                     raise error
                 self.fail_next(error)
             self._pace.observe(len(answers), block.nbytes, time.perf_counter() - began)

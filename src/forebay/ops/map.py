@@ -113,7 +113,6 @@ class _Map(Operator):
         self._reader.seek(Cursor.from_json(state["in"]).after(cursor.skip), epoch)
         self._index = state["index"] + cursor.skip
         self._epoch = epoch
-        self._pace.restart()
         return 0
 
     def pull(self) -> Block | None:
@@ -127,7 +126,6 @@ class _Map(Operator):
         made, error = self._function(block, indices, self._epoch)
         done = 0 if made is None else made.rows
         if error is not None:
-            self._reader.unread(block.slice(done, block.rows))
             if made is None:
                 raise error
             self.fail_next(error)

@@ -75,10 +75,10 @@ class _Prefetch(Operator):
         block = self._worker.take()
         if block is None:
             error = self._worker.error
+            self._ended = True
             self._stop()
             if error is not None:
                 raise error
-            self._ended = True
         return block
 
     def _stop(self) -> None:

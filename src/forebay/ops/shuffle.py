@@ -1,6 +1,7 @@
 """``shuffle``: rows in random order, through a buffer or over everything."""
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -42,7 +43,7 @@ class Shuffle(Node):
                 "does not offer that: give a buffer_size, or shuffle before it"
             )
 
-    @property
+    @cached_property
     def whole(self) -> bool:
         """Whether the order is uniform over everything. Part of what the plan means, not of how it is run."""
         if self.buffer_size is None:
@@ -139,7 +140,6 @@ class _PermutedReads(Operator):
         self._picks = Picks(self._size, self._seed, epoch if self._each_epoch else 0)
         self._picks.seek(step, self._access.length)
         self._ahead = self._ahead[:0]
-        self._pace.restart()
         return 0
 
     def pull(self) -> Block | None:

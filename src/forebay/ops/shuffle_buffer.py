@@ -48,7 +48,6 @@ class ShuffleBuffer(Operator):
         self._read = self._oldest = state["first"]
         self._total = state["total"]
         self._target = state["step"] + direct
-        self._pace.restart()
         return cursor.skip - direct
 
     def pull(self) -> Block | None:

@@ -71,13 +71,15 @@ class _Unbatch(Operator):
 
     def pull(self) -> Block | None:
         """The rows of the first block that gives any."""
+        self.raise_pending()
         while (block := self._reader.next()) is not None:
             try:
                 rows = self._split(block)
             except RowError as fault:
-                self._reader.unread(block.slice(fault.row, block.rows))
+                error = self.site.data_error(self._index + fault.row, fault.text)
                 if fault.row == 0:
-                    raise self.site.data_error(self._index, fault.text) from None
+                    raise error from None
+                self.fail_next(error)
                 block = block.slice(0, fault.row)
                 rows = self._split(block)
             state = {"index": self._index, "in": block.cursor.to_json()}

@@ -40,7 +40,6 @@ class ReadRows(Operator):
         """O(1), whatever the position."""
         self._position = (cursor.state or {"row": 0})["row"] + cursor.skip
         self._epoch = epoch
-        self._pace.restart()
         return 0
 
     def pull(self) -> Block | None:

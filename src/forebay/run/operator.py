@@ -53,8 +53,8 @@ class Operator(ABC):
 
     ``seek`` comes before the first ``pull``. It goes as near before the row that the cursor names as it can,
     and returns how many rows the caller still has to drop; ``Reader`` does that. How rows are cut into blocks
-    may differ from one time to the next. After an error, ``pull`` tries the same rows again. An operator is
-    used by one thread at a time.
+    may differ from one time to the next. After an error an operator is good for nothing but ``seek`` and
+    ``close``: whoever goes on, goes on from a cursor. An operator is used by one thread at a time.
     """
 
     def __init__(self, site: Site, *inputs: "Operator") -> None:

@@ -1,5 +1,7 @@
 """How many rows to make into the next block."""
 
+import time
+
 # Per-block work costs some ten microseconds; beyond this many rows it no longer shows in the cost of a row.
 MAX_ROWS = 16384
 # Slow functions: rows that take longer together than this come out in smaller blocks, so that the consumer,
@@ -19,9 +21,10 @@ class Pace:
         self._unit = unit
         self.rows = unit
 
-    def restart(self) -> None:
-        """Small again: a new reader is waiting for its first row."""
-        self.rows = self._unit
+    @staticmethod
+    def in_time(began: float) -> bool:
+        """Whether there is time left for more rows in a block that was begun then."""
+        return time.perf_counter() - began < MAX_SECONDS
 
     def observe(self, rows: int, nbytes: int, seconds: float) -> None:
         """Learn from rows just made. Reads the size of the next block from `rows` afterwards."""

@@ -17,7 +17,6 @@ from forebay.plan.check import function
 from forebay.plan.fingerprint import function_name
 from forebay.plan.node import UNKNOWN, Build, Node
 from forebay.run import Operator, Pace, Setup
-from forebay.run.pace import MAX_SECONDS
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -64,13 +63,10 @@ class _RunGenerator(Operator):
         self._index = 0
         self._skip = 0
         self._own_state: Any = None
-        self._broken: ForebayError | None = None
 
     def seek(self, cursor: Cursor, epoch: int) -> int:
         """By the generator's own state, or else by running it again from the start."""
         self.close()
-        self._broken = None
-        self._pace.restart()
         state = cursor.state or {"index": 0, "own": None}
         self._index, self._own_state = state["index"], state["own"]
         self._skip = cursor.skip + (0 if self._own_state is not None else self._index)
@@ -79,39 +75,40 @@ class _RunGenerator(Operator):
 
     def pull(self) -> Block | None:
         """As many elements as the generator gives in a short time."""
-        # A generator that has raised is at its end: asking it again would look like a normal finish.
-        if self._broken is not None:
-            raise self._broken
+        self.raise_pending()
         iterator = self._opened()
         state = {"index": self._index, "own": self._snapshot(iterator)}
         elements: list[Any] = []
         began = time.perf_counter()
-        self._fill(iterator, elements)
+        error = self._fill(iterator, elements)
         block, fault = self._builder.build(elements) if elements else (None, None)
         if fault is not None:
-            self._broken = self.site.data_error(self._index + fault.row, fault.text)
+            error = self.site.data_error(self._index + fault.row, fault.text)
         if block is None:
-            if self._broken is not None:
-                raise self._broken
+            if error is not None:
+                raise error
             return None
+        if error is not None:
+            self.fail_next(error)
         self._pace.observe(len(elements), block.nbytes, time.perf_counter() - began)
         self._index += block.rows
         return block.at(Cursor(state))
 
-    def _fill(self, iterator: Iterator[Any], elements: list[Any]) -> None:
-        deadline = time.perf_counter() + MAX_SECONDS
+    def _fill(self, iterator: Iterator[Any], elements: list[Any]) -> ForebayError | None:
+        began = time.perf_counter()
         try:
             while len(elements) < self._pace.rows:
                 element = next(iterator)
                 elements.append(element if self._conform is None else self._conform(element))
-                if len(elements) % 16 == 0 and time.perf_counter() > deadline:
-                    return
+                if len(elements) % 16 == 0 and not self._pace.in_time(began):
+                    break
         except StopIteration:
-            return
+            return None
         except RowError as error:
-            self._broken = self.site.data_error(self._index + len(elements), error.text)
+            return self.site.data_error(self._index + len(elements), error.text)
         except Exception as error:
-            self._broken = self.site.function_error(self._index + len(elements), self._name, error)
+            return self.site.function_error(self._index + len(elements), self._name, error)
+        return None
 
     def _opened(self) -> Iterator[Any]:
         if self._iterator is None:
