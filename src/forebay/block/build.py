@@ -9,13 +9,12 @@ from numpy.typing import NDArray
 
 from forebay.block.column import Column, Indices, RowError
 from forebay.block.dense import Dense
-from forebay.block.leaf import array_from_list, as_leaf, leaf_dtype, leaf_shape
+from forebay.block.leaf import NUMBERS, array_from_list, as_leaf, leaf_dtype, leaf_shape
 from forebay.block.objects import Objects
 from forebay.block.ragged import Ragged
 from forebay.block.spec import BYTES, OBJECT, TEXT
 from forebay.block.strings import Strings, object_array
 
-_PLAIN_NUMBERS = {bool: np.bool_, int: np.int64, float: np.float64, complex: np.complex128}
 _layout = attrgetter("dtype", "shape")
 
 
@@ -38,7 +37,7 @@ def _at_row(row: int, value: Any) -> Any:
 
 def _uniform(kind: type[Any], values: Sequence[Any]) -> Column | None:
     """The common cases, without a Python step per row; None sends the values to the general case."""
-    number = _PLAIN_NUMBERS.get(kind)
+    number = NUMBERS.get(kind)
     if number is not None:
         try:
             return Dense(np.array(values, dtype=number))

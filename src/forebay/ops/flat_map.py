@@ -1,7 +1,7 @@
 """``flat_map``: a dataset for every element, one after another."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -17,6 +17,8 @@ from forebay.run import Operator, Pace, Reader, Setup
 from forebay.run.calls import RowCalls, Stage
 from forebay.run.coalesce import coalesce
 from forebay.run.keys import seed_of
+
+_MOST_FIRST = 1024
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -118,7 +120,9 @@ class _FlatMap(Operator):
             raise error
         assert isinstance(plan, Node)
         self._input = element
-        self._inner = build(prepare(plan, seed_of(self._seed, self._index), self._setup.rules), self._setup)
+        # What the last inner datasets gave is a fair guess at this one, so it need not begin with one row.
+        setup = replace(self._setup, first=min(self._pace.rows, _MOST_FIRST))
+        self._inner = build(prepare(plan, seed_of(self._seed, self._index), setup.rules), setup)
         self._rows = Reader(self._inner)
         self._rows.seek(self._resume, self._epoch)
         self._resume = START

@@ -32,7 +32,7 @@ class ReadRows(Operator):
     def __init__(self, site: Site, access: Access, setup: Setup) -> None:
         super().__init__(site)
         self._access = access
-        self._pace = Pace(setup.block_bytes, setup.unit)
+        self._pace = Pace(setup.block_bytes, setup.unit, setup.first)
         self._position = 0
         self._epoch = 0
 

@@ -64,7 +64,7 @@ class RowCalls:
         for stage, normalize in zip(self._stages[1:], self._normalizers):
             # The first value is looked at now, since it decides how values are passed on.
             first = normalize(next(iterator))
-            values = chain((first,), map(normalize, iterator))
+            values = chain((first,), map(normalize.fast, iterator))
             iterator = starmap(stage.function, values) if normalize.unpacks else map(stage.function, values)
         return iterator
 

@@ -35,13 +35,15 @@ class Site:
 class Setup:
     """What an operator is told when it is made: none of it may change its rows.
 
-    Blocks grow to `block_bytes`, and hold a multiple of `unit` rows where that is free to choose. `rules` are
-    those that plans made while running (as in ``flat_map``) are optimised with.
+    Blocks grow to `block_bytes`, and hold a multiple of `unit` rows where that is free to choose. Sources that read
+    by number may begin with blocks of `first` rows. `rules` are those that plans made while running (as in
+    ``flat_map``) are optimised with.
     """
 
     block_bytes: int
     rules: tuple[Any, ...] = ()
     unit: int = 1
+    first: int = 1
 
     def with_unit(self, unit: int) -> "Setup":
         """The same for an operator whose rows are wanted in multiples of `unit`."""

@@ -16,10 +16,10 @@ class Pace:
     The answers depend on clocks and sizes, so nothing may follow from them but where blocks are cut.
     """
 
-    def __init__(self, block_bytes: int, unit: int = 1) -> None:
+    def __init__(self, block_bytes: int, unit: int = 1, first: int = 1) -> None:
         self._bytes = block_bytes
         self._unit = unit
-        self.rows = unit
+        self.rows = max(unit, first)
 
     @staticmethod
     def in_time(began: float) -> bool:
