@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from forebay.block.column import Column, Indices, RowError
-from forebay.block.spec import OBJECT, TensorSpec
+from forebay.block.spec import OBJECT, NoneSpec, TensorSpec
 
 
 class Objects(Column):
@@ -36,6 +36,8 @@ class Objects(Column):
     @property
     def spec(self) -> TensorSpec:
         """The shape is that of an array of objects; () for plain ones."""
+        if self.values.ndim == 1 and len(self.values) and all(value is None for value in self.values):
+            return NoneSpec()
         return TensorSpec(self.values.shape[1:], OBJECT)
 
     def buffers(self) -> tuple[NDArray[Any], ...]:

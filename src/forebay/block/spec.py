@@ -52,9 +52,37 @@ class TensorSpec:
         """The spec of a batch of such leaves."""
         return TensorSpec(None if self.shape is None else (size, *self.shape), self.dtype)
 
+    def without_leading(self) -> "TensorSpec | None":
+        """The spec of a row of such leaves; None for a scalar, which has no rows."""
+        if self.shape is None:
+            return self
+        return TensorSpec(self.shape[1:], self.dtype) if self.shape else None
+
     def __repr__(self) -> str:
         names = {"S": "bytes", "U": "str", "O": "object"}
         return f"TensorSpec(shape={self.shape}, dtype={names.get(self.dtype.char, self.dtype.name)})"
+
+
+class NoneSpec(TensorSpec):
+    """A leaf that is None: a batch of None is None, and so is a row of it.
+
+    >>> NoneSpec()
+    NoneSpec()
+    """
+
+    def __init__(self) -> None:
+        super().__init__((), OBJECT)
+
+    def with_leading(self, size: int | None) -> "NoneSpec":
+        """Still None."""
+        return self
+
+    def without_leading(self) -> "NoneSpec":
+        """Still None."""
+        return self
+
+    def __repr__(self) -> str:
+        return "NoneSpec()"
 
 
 def plain_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:

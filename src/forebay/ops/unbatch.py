@@ -41,17 +41,11 @@ class Unbatch(Node):
 
     def spec(self, *inputs: Any) -> Any | None:
         """Without the first axis."""
-        return map_spec(_element, inputs[0])
+        return map_spec(lambda leaf: leaf.without_leading(), inputs[0])
 
     def lower(self, setup: Setup, build: Build) -> Operator:
         """Block by block."""
         return _Unbatch(self, build(self.input, setup.with_unit(1)))
-
-
-def _element(leaf: TensorSpec) -> TensorSpec | None:
-    if leaf.shape is None:
-        return leaf
-    return TensorSpec(leaf.shape[1:], leaf.dtype) if leaf.shape else None
 
 
 class _Unbatch(Operator):
