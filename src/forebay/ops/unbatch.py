@@ -7,7 +7,7 @@ import numpy as np
 
 from forebay.block import Block, Column, Cursor, Indices, RowError, TensorSpec, flatten, unfold
 from forebay.block.objects import Objects
-from forebay.block.spec import OBJECT
+from forebay.block.spec import OBJECT, NoneSpec
 from forebay.errors import PlanError
 from forebay.plan.node import UNKNOWN, Build, Node
 from forebay.plan.spec import map_spec, static_spec
@@ -35,7 +35,7 @@ class Unbatch(Node):
         if rows <= 0:
             return rows
         leaves = [] if spec is None else flatten(spec, (TensorSpec,))[0]
-        sizes = {leaf.shape[0] if leaf.shape else None for leaf in leaves}
+        sizes = {leaf.shape[0] if leaf.shape else None for leaf in leaves if not isinstance(leaf, NoneSpec)}
         size = sizes.pop() if len(sizes) == 1 else None
         return UNKNOWN if size is None else rows * size
 
