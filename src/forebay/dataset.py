@@ -209,7 +209,10 @@ class Dataset(Generic[T_co]):
     def map(
         self,
         map_func: Callable[..., U],
+        num_parallel_calls: int | None = None,
+        deterministic: bool | None = None,
         *,
+        executor: str = "auto",
         batched: bool = False,
         rng: bool = False,
         seed: int | None = None,
@@ -219,6 +222,11 @@ class Dataset(Generic[T_co]):
 
         Args:
             map_func: returns the new element, of one structure and dtype for all.
+            num_parallel_calls: work on so many elements at the same time, or AUTOTUNE. Without it nothing is started.
+                The results and their order are the same in any case.
+            deterministic: False lets results overtake each other.
+            executor: where the calls run: ``"thread"`` for functions that release the GIL, ``"process"`` for those
+                in plain Python, ``"inline"`` for neither, ``"auto"`` to find out.
             batched: call `map_func` with whole columns of many elements at once: arrays with one more leading
                 axis, of a length that it must not depend on. Much faster where it can be written that way.
             rng: pass a ``numpy.random.Generator`` as the last argument. It is seeded by the element's number and
@@ -235,7 +243,17 @@ class Dataset(Generic[T_co]):
         >>> list(noise) == list(noise.take(2))
         True
         """
-        return self._then(Map, name, map_func=map_func, batched=batched, rng=rng, seed=seed)
+        return self._then(
+            Map,
+            name,
+            map_func=map_func,
+            num_parallel_calls=num_parallel_calls,
+            deterministic=deterministic,
+            executor=executor,
+            batched=batched,
+            rng=rng,
+            seed=seed,
+        )
 
     def filter(
         self, predicate: Callable[..., Any], name: str | None = None, *, batched: bool = False

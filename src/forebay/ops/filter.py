@@ -1,8 +1,8 @@
 """``filter``: only the elements that a predicate holds for."""
 
-import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -11,12 +11,14 @@ from numpy.typing import NDArray
 from forebay.block import Block, Cursor, Indices
 from forebay.block.dense import Dense
 from forebay.errors import ForebayError
-from forebay.plan.check import arguments, flag, function
+from forebay.plan.check import arguments, flag, function, parallel_calls
 from forebay.plan.fingerprint import function_name
 from forebay.plan.node import UNKNOWN, Build, Node, Traits
 from forebay.plan.spec import static_spec
-from forebay.run import Operator, Pace, Reader, Setup
-from forebay.run.calls import ColumnCalls, RowCalls, Stage
+from forebay.run import Operator, Setup, Site
+from forebay.run.calls import Call, ColumnCalls, RowCalls
+from forebay.run.executors import check_executor, start
+from forebay.run.stage import Chunk, Stage
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -25,6 +27,8 @@ class Filter(Node):
 
     predicate: Callable[..., Any]
     batched: bool = False
+    num_parallel_calls: int | None = None
+    executor: str = "auto"
 
     kind = "filter"
     traits = Traits(same_elements=True)
@@ -32,7 +36,19 @@ class Filter(Node):
     def __post_init__(self) -> None:
         function("filter", "predicate", self.predicate)
         arguments("filter", self.predicate, static_spec(self.input))
+        parallel_calls("filter", self.num_parallel_calls)
+        check_executor("filter", self.executor)
         flag("filter", "batched", self.batched)
+
+    def params(self) -> dict[str, Any]:
+        """What decides about the rows."""
+        return {"predicate": self.predicate, "batched": self.batched or None}
+
+    def settings(self) -> dict[str, Any]:
+        """How it runs."""
+        if self.num_parallel_calls is None:
+            return {}
+        return {"num_parallel_calls": self.num_parallel_calls, "executor": self.executor}
 
     def cardinality(self) -> int:
         """Not known before it has run."""
@@ -43,17 +59,20 @@ class Filter(Node):
         return _Filter(self, setup, build(self.input, setup.with_unit(1)))
 
 
+Answers = tuple[NDArray[np.bool_], ForebayError | None]
+"""One answer per row, up to the first that failed, and that failure."""
+
+
 class Predicate:
     """A function of the user's that says yes or no to every row of a block."""
 
-    def __init__(self, node: Node, predicate: Callable[..., Any], batched: bool = False) -> None:
-        stage = Stage(predicate, function_name(predicate), node.site)
-        self._stage = stage
-        self._rows = RowCalls(stage)
-        self._columns = ColumnCalls(stage) if batched else None
+    def __init__(self, site: Site, predicate: Callable[..., Any], batched: bool = False) -> None:
+        call = Call(predicate, function_name(predicate), site)
+        self._call = call
+        self._rows = RowCalls(call)
+        self._columns = ColumnCalls(call) if batched else None
 
-    def __call__(self, block: Block, indices: Indices) -> tuple[NDArray[np.bool_], ForebayError | None]:
-        """One answer per row, up to the first that fails, and that failure."""
+    def __call__(self, block: Block, indices: Indices, epoch: int) -> Answers:
         if self._columns is not None:
             answers, error = self._columns(block, indices)
             column = answers.columns[0] if answers is not None else None
@@ -62,7 +81,7 @@ class Predicate:
             ):
                 return np.zeros(0, np.bool_), self._wrong(int(indices[0]), column.spec)
             return (column.values if isinstance(column, Dense) else np.zeros(0, np.bool_)), error
-        results, error = self._rows(block, indices, 0)
+        results, error = self._rows(block, indices, epoch)
         if not set(map(type, results)) <= {bool, np.bool_}:
             for row, answer in enumerate(results):
                 if not (isinstance(answer, (bool, np.bool_)) or _is_bool_scalar(answer)):
@@ -70,8 +89,8 @@ class Predicate:
         return np.array(results, np.bool_), error
 
     def _wrong(self, index: int, answer: Any) -> ForebayError:
-        return self._stage.site.data_error(
-            index, f"{self._stage.name} returned {answer!r}, a predicate must return True or False"
+        return self._call.site.data_error(
+            index, f"{self._call.name} returned {answer!r}, a predicate must return True or False"
         )
 
 
@@ -79,39 +98,26 @@ def _is_bool_scalar(value: Any) -> bool:
     return getattr(value, "dtype", None) == np.bool_ and getattr(value, "shape", None) == ()
 
 
-class _Filter(Operator):
-    """State: the number of the next input element. A block's cursor is the input's where its rows were read."""
+class _Filter(Stage[Answers]):
+    """The rows of each chunk that pass. A block's cursor is the input's where its rows were read."""
 
     def __init__(self, node: Filter, setup: Setup, source: Operator) -> None:
-        super().__init__(node.site, source)
-        self._reader = Reader(source)
-        self._predicate = Predicate(node, node.predicate, node.batched)
-        self._pace = Pace(setup.block_bytes)
-        self._index = 0
+        make = partial(Predicate, node.site, node.predicate, node.batched)
+        executor = start(node.executor, node.num_parallel_calls, make, str(node.site))
+        super().__init__(node.site, source, setup.with_unit(1), executor)
 
     def seek(self, cursor: Cursor, epoch: int) -> int:
         """Which input row an output row is can only be found by asking the predicate again."""
-        state = cursor.state or {"index": 0, "in": [None, 0]}
-        self._reader.seek(Cursor.from_json(state["in"]), epoch)
-        self._index = state["index"]
+        self.seek_input(cursor.state, 0, epoch)
         return cursor.skip
 
-    def pull(self) -> Block | None:
-        """The rows of a block that pass, of the first block that has any."""
-        self.raise_pending()
-        while (block := self._reader.read(self._pace.rows)) is not None:
-            began = time.perf_counter()
-            indices = np.arange(self._index, self._index + block.rows)
-            answers, error = self._predicate(block, indices)
-            if error is not None:
-                if not answers.any():
-                    raise error
-                self.fail_next(error)
-            self._pace.observe(len(answers), block.nbytes, time.perf_counter() - began)
-            state = {"index": self._index, "in": block.cursor.to_json()}
-            self._index += len(answers)
-            kept = np.flatnonzero(answers)
-            if len(kept):
-                rows = block if len(kept) == block.rows else block.take(kept)
-                return rows.at(Cursor(state))
-        return None
+    def finish(self, chunk: Chunk[Answers], result: Answers) -> Block | None:
+        """The rows that pass, if any."""
+        answers, error = result
+        kept = np.flatnonzero(answers)
+        block = None
+        if len(kept):
+            rows = chunk.block if len(kept) == chunk.block.rows else chunk.block.take(kept)
+            block = rows.at(Cursor(chunk.state))
+        self.fail(error, block)
+        return block

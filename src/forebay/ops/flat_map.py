@@ -14,7 +14,7 @@ from forebay.plan.lower import build, prepare
 from forebay.plan.node import UNKNOWN, Build, Node, Traits
 from forebay.plan.spec import static_spec
 from forebay.run import Operator, Pace, Reader, Setup
-from forebay.run.calls import RowCalls, Stage
+from forebay.run.calls import Call, RowCalls
 from forebay.run.coalesce import coalesce
 from forebay.run.keys import seed_of
 
@@ -56,7 +56,7 @@ class _FlatMap(Operator):
         if node.seed is None:
             raise InternalError("flat_map() has no seed after resolve_seeds")
         self._reader = Reader(source)
-        self._calls = RowCalls(Stage(node.map_func, function_name(node.map_func), node.site))
+        self._calls = RowCalls(Call(node.map_func, function_name(node.map_func), node.site))
         self._name = function_name(node.map_func)
         self._seed = node.seed
         self._setup = setup.with_unit(1)

@@ -1,31 +1,43 @@
 """``map``: a function on every element."""
 
-import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
-import numpy as np
-
-from forebay.block import Block, Cursor, Indices, RowBuilder
-from forebay.errors import ForebayError, PlanError
-from forebay.plan.check import arguments, flag, function, optional_seed
+from forebay.block import Block, Cursor, Indices, RowBuilder, RowError, Uniform
+from forebay.block.dense import Dense
+from forebay.errors import ForebayError, InternalError, PlanError
+from forebay.plan.check import arguments, flag, function, optional_flag, optional_seed, parallel_calls
 from forebay.plan.fingerprint import function_name
 from forebay.plan.node import Build, Node, Traits
 from forebay.plan.spec import static_spec
-from forebay.run import Access, Operator, Pace, Reader, Setup, Site
-from forebay.run.calls import ColumnCalls, RowCalls, Stage
+from forebay.run import Access, Operator, Setup
+from forebay.run.calls import Call, ColumnCalls, RowCalls
+from forebay.run.executors import check_executor, start
+from forebay.run.stage import Chunk, Stage
+
+Made = tuple[Block | None, ForebayError | None]
+"""Rows up to the first that failed, and that failure."""
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Map(Node):
-    """``Dataset.map``. `earlier` are functions that a rule has fused in: they run first, back to back."""
+    """``Dataset.map``.
+
+    Two fields are set by rules: `earlier` are functions fused in, which run first, back to back; `numbered` says that
+    the input's elements are pairs of the element's number and the element.
+    """
 
     map_func: Callable[..., Any]
+    num_parallel_calls: int | None = None
+    deterministic: bool | None = None
+    executor: str = "auto"
     batched: bool = False
     rng: bool = False
     seed: int | None = None
-    earlier: tuple[Stage, ...] = ()
+    earlier: tuple[Call, ...] = ()
+    numbered: bool = False
 
     kind = "map"
     traits = Traits(one_to_one=True, random=True)
@@ -35,7 +47,10 @@ class Map(Node):
         flag("map", "batched", self.batched)
         flag("map", "rng", self.rng)
         optional_seed("map", self.seed)
-        if not self.earlier:
+        parallel_calls("map", self.num_parallel_calls)
+        optional_flag("map", "deterministic", self.deterministic)
+        check_executor("map", self.executor)
+        if not self.earlier and not self.numbered:
             arguments("map", self.map_func, static_spec(self.input), extra=int(self.rng))
         if self.batched and self.rng:
             raise PlanError(
@@ -44,21 +59,32 @@ class Map(Node):
             )
 
     @property
-    def stages(self) -> tuple[Stage, ...]:
+    def calls(self) -> tuple[Call, ...]:
         """All functions in the order they run."""
         seed = self.seed if self.rng else None
-        return (*self.earlier, Stage(self.map_func, function_name(self.map_func), self.site, seed))
+        return (*self.earlier, Call(self.map_func, function_name(self.map_func), self.site, seed))
 
     def params(self) -> dict[str, Any]:
-        """What the user wrote; the seed only where it is used."""
+        """What decides about the rows; the seed only where it is used."""
         shown: dict[str, Any] = {"map_func": self.map_func}
         if self.earlier:
-            shown["after"] = [stage.name for stage in self.earlier]
+            shown["after"] = [call.name for call in self.earlier]
         if self.batched:
             shown["batched"] = True
         if self.rng:
             shown |= {"rng": True, "seed": self.seed}
         return shown
+
+    def settings(self) -> dict[str, Any]:
+        """How it runs."""
+        if self.num_parallel_calls is None:
+            return {}
+        calls = "AUTOTUNE" if self.num_parallel_calls == -1 else self.num_parallel_calls
+        return {"num_parallel_calls": calls, "executor": self.executor}
+
+    def layout(self) -> str:
+        """With or without numbers in the input."""
+        return "numbered map" if self.numbered else "map"
 
     def cardinality(self) -> int:
         """The input's."""
@@ -66,25 +92,24 @@ class Map(Node):
 
     def access(self) -> Access | None:
         """By number, if the input is: the function is applied to whichever rows are asked for."""
-        inner = self.input.access()
-        return None if inner is None else _Mapped(inner, _Function(self))
+        inner = None if self.numbered else self.input.access()
+        return None if inner is None else _Mapped(inner, _Function(self.calls, self.batched))
 
     def lower(self, setup: Setup, build: Build) -> Operator:
-        """Block by block."""
+        """Chunk by chunk."""
         return _Map(self, setup, build(self.input, setup))
 
 
 class _Function:
-    """The functions of a node, from a block to a block of as many rows."""
+    """The functions of a node, from a block to a block of as many rows. Every worker has one of its own."""
 
-    def __init__(self, node: Map) -> None:
-        self._site: Site = node.site
-        self._columns = ColumnCalls(node.stages[0]) if node.batched else None
-        self._rows = RowCalls(*node.stages)
+    def __init__(self, calls: tuple[Call, ...], batched: bool) -> None:
+        self._site = calls[-1].site
+        self._columns = ColumnCalls(calls[0]) if batched else None
+        self._rows = RowCalls(*calls)
         self._builder = RowBuilder()
 
-    def __call__(self, block: Block, indices: Indices, epoch: int) -> tuple[Block | None, ForebayError | None]:
-        """Rows up to the first that fails, and that failure."""
+    def __call__(self, block: Block, indices: Indices, epoch: int) -> Made:
         if self._columns is not None:
             return self._columns(block, indices)
         results, error = self._rows(block, indices, epoch)
@@ -96,44 +121,47 @@ class _Function:
         return made, error
 
 
-class _Map(Operator):
-    """State: the number of the next element."""
+class _Map(Stage[Made]):
+    """One block for every chunk."""
 
     def __init__(self, node: Map, setup: Setup, source: Operator) -> None:
-        super().__init__(node.site, source)
-        self._reader = Reader(source)
-        self._function = _Function(node)
-        self._pace = Pace(setup.block_bytes, setup.unit)
-        self._index = 0
-        self._epoch = 0
+        make = partial(_Function, node.calls, node.batched)
+        super().__init__(node.site, source, setup, start(node.executor, node.num_parallel_calls, make, str(node.site)))
+        self._numbered = node.numbered
+        self._uniform = Uniform()
 
     def seek(self, cursor: Cursor, epoch: int) -> int:
         """The input skips as many rows; the function is not called for them."""
-        state = cursor.state or {"index": 0, "in": [None, 0]}
-        self._reader.seek(Cursor.from_json(state["in"]).after(cursor.skip), epoch)
-        self._index = state["index"] + cursor.skip
-        self._epoch = epoch
+        self.seek_input(cursor.state, cursor.skip, epoch)
         return 0
 
-    def pull(self) -> Block | None:
-        """The function's results for as many rows as make a block of the target size."""
-        self.raise_pending()
-        block = self._reader.read(self._pace.rows)
-        if block is None:
-            return None
-        began = time.perf_counter()
-        indices = np.arange(self._index, self._index + block.rows)
-        made, error = self._function(block, indices, self._epoch)
-        done = 0 if made is None else made.rows
-        if error is not None:
-            if made is None:
-                raise error
-            self.fail_next(error)
-        assert made is not None
-        self._pace.observe(done, made.nbytes, time.perf_counter() - began)
-        state = {"index": self._index, "in": block.cursor.to_json()}
-        self._index += done
-        return made.at(Cursor(state))
+    def numbers(self, block: Block) -> Indices:
+        """Counted, unless they come with the rows."""
+        if not self._numbered:
+            return super().numbers(block)
+        column = block.columns[0]
+        if not isinstance(column, Dense):
+            raise InternalError("a numbered map got no numbers")
+        return column.values
+
+    def argument(self, block: Block) -> Block:
+        """Without the numbers."""
+        if not self._numbered:
+            return block
+        return Block(block.structure.children[1], block.columns[1:], block.rows, block.cursor)
+
+    def finish(self, chunk: Chunk[Made], result: Made) -> Block | None:
+        """The rows that were made; then what kept others from being made."""
+        made, error = result
+        self.fail(error, made)
+        if made is None:
+            raise InternalError(f"{self.site} made no rows and no error")
+        try:
+            # Workers each know only their own rows.
+            self._uniform.check(made.structure, made.columns)
+        except RowError as fault:
+            raise self.site.data_error(chunk.index, fault.text) from None
+        return made.at(Cursor(chunk.state))
 
 
 class _Mapped(Access):
@@ -147,5 +175,6 @@ class _Mapped(Access):
         made, error = self._apply(self._inner.gather(indices, epoch), indices, epoch)
         if error is not None:
             raise error
-        assert made is not None
+        if made is None:
+            raise InternalError("a mapped read made no rows and no error")
         return made

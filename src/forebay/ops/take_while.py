@@ -43,7 +43,7 @@ class _TakeWhile(Operator):
     def __init__(self, node: TakeWhile, setup: Setup, source: Operator) -> None:
         super().__init__(node.site, source)
         self._reader = Reader(source)
-        self._predicate = Predicate(node, node.predicate)
+        self._predicate = Predicate(node.site, node.predicate)
         self._pace = Pace(setup.block_bytes, setup.unit)
         self._index = 0
         self._ended = False
@@ -64,7 +64,7 @@ class _TakeWhile(Operator):
         if block is None:
             return None
         began = time.perf_counter()
-        answers, error = self._predicate(block, np.arange(self._index, self._index + block.rows))
+        answers, error = self._predicate(block, np.arange(self._index, self._index + block.rows), 0)
         passed = len(answers) if answers.all() else int(answers.argmin())
         if passed < len(answers):
             self._ended = True

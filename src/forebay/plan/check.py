@@ -42,6 +42,18 @@ def flag(call: str, name: str, value: Any) -> bool:
     return value
 
 
+def optional_flag(call: str, name: str, value: Any) -> None:
+    """PlanError unless it is True, False or None."""
+    if value is not None:
+        flag(call, name, value)
+
+
+def parallel_calls(call: str, value: Any) -> None:
+    """PlanError unless it is a number of calls, AUTOTUNE or None."""
+    if value is not None:
+        whole_number(call, "num_parallel_calls", value, 1, also=(-1,))
+
+
 def arguments(call: str, function: Callable[..., Any], spec: Any, extra: int = 0) -> None:
     """PlanError if a function cannot take an element of that spec; says nothing where either is not known."""
     if spec is None:

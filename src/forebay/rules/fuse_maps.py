@@ -7,8 +7,13 @@ from forebay.plan import Node
 
 
 def fuse_maps(node: Node) -> Node | None:
-    """Run the functions of two maps in one step. Whole-column functions stay on their own."""
+    """Run the functions of two maps in one step. Whole-column functions stay on their own, and so do functions that
+    are to run on different workers."""
     below = node.input if node.inputs else None
     if not isinstance(node, Map) or not isinstance(below, Map) or node.batched or below.batched:
         return None
-    return replace(node, inputs=below.inputs, earlier=(*below.stages, *node.earlier))
+    if node.settings() != below.settings():
+        return None
+    return replace(
+        node, inputs=below.inputs, earlier=(*below.calls, *node.earlier), numbered=below.numbered or node.numbered
+    )

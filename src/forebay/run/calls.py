@@ -23,7 +23,7 @@ from forebay.run.operator import Site
 
 
 @dataclass(frozen=True, slots=True)
-class Stage:
+class Call:
     """A function, what to call it, and the seed of the generator it is given, if it is given one."""
 
     function: Callable[..., Any]
@@ -35,10 +35,10 @@ class Stage:
 class RowCalls:
     """Runs one function, or several back to back, on every element of a block."""
 
-    def __init__(self, *stages: Stage) -> None:
-        self._stages = stages
-        self._normalizers = [Normalizer() for _ in stages[1:]]
-        self._generators: list[Generators | None] = [None] * len(stages)
+    def __init__(self, *calls: Call) -> None:
+        self._calls = calls
+        self._normalizers = [Normalizer() for _ in calls[1:]]
+        self._generators: list[Generators | None] = [None] * len(calls)
         self._epoch: int | None = None
 
     def __call__(self, block: Block, indices: Indices, epoch: int) -> tuple[list[Any], ForebayError | None]:
@@ -46,7 +46,7 @@ class RowCalls:
 
         `indices` are the elements' numbers: they key the random numbers and name the element in errors.
         """
-        if any(stage.seed is not None for stage in self._stages):
+        if any(call.seed is not None for call in self._calls):
             return self._step_by_step(block, indices, epoch)
         results: list[Any] = []
         try:
@@ -60,12 +60,12 @@ class RowCalls:
 
     def _chain(self, block: Block) -> Iterator[Any]:
         """The results, one element through all functions before the next: only one is ever in between."""
-        iterator = block.private().calls(self._stages[0].function)
-        for stage, normalize in zip(self._stages[1:], self._normalizers):
+        iterator = block.private().calls(self._calls[0].function)
+        for call, normalize in zip(self._calls[1:], self._normalizers):
             # The first value is looked at now, since it decides how values are passed on.
             first = normalize(next(iterator))
             values = chain((first,), map(normalize.fast, iterator))
-            iterator = starmap(stage.function, values) if normalize.unpacks else map(stage.function, values)
+            iterator = starmap(call.function, values) if normalize.unpacks else map(call.function, values)
         return iterator
 
     def _fault(self, block: Block, indices: Indices, row: int, cause: Exception) -> ForebayError:
@@ -73,13 +73,13 @@ class RowCalls:
         _, error = self._step_by_step(block.slice(row, row + 1), indices[row : row + 1], 0)
         if error is None:
             # It went well this time: the function does not depend on its arguments alone.
-            stage = self._stages[-1]
-            error = stage.site.function_error(int(indices[row]), stage.name, cause)
+            call = self._calls[-1]
+            error = call.site.function_error(int(indices[row]), call.name, cause)
         return error
 
     def _step_by_step(self, block: Block, indices: Indices, epoch: int) -> tuple[list[Any], ForebayError | None]:
         self._rekey(epoch)
-        steps = list(zip([s.function for s in self._stages], self._generators, [*self._normalizers, None]))
+        steps = list(zip([s.function for s in self._calls], self._generators, [*self._normalizers, None]))
         unpacks = block.structure.is_tuple
         results: list[Any] = []
         done = 0
@@ -99,25 +99,25 @@ class RowCalls:
                     done += 1
                 results.append(value)
         except RowError as error:
-            return results, self._stages[done].site.data_error(index, error.text)
+            return results, self._calls[done].site.data_error(index, error.text)
         except Exception as error:
-            stage = self._stages[done]
-            return results, stage.site.function_error(index, stage.name, error)
+            call = self._calls[done]
+            return results, call.site.function_error(index, call.name, error)
         return results, None
 
     def _rekey(self, epoch: int) -> None:
         if epoch != self._epoch:
             self._epoch = epoch
             self._generators = [
-                None if stage.seed is None else Generators(key_of(stage.seed, epoch, "map")) for stage in self._stages
+                None if call.seed is None else Generators(key_of(call.seed, epoch, "map")) for call in self._calls
             ]
 
 
 class ColumnCalls:
     """Runs a function on whole columns. It must treat each row by itself: where blocks end is not its business."""
 
-    def __init__(self, stage: Stage) -> None:
-        self._stage = stage
+    def __init__(self, call: Call) -> None:
+        self._call = call
         self._uniform = Uniform()
 
     def __call__(self, block: Block, indices: Indices) -> tuple[Block | None, ForebayError | None]:
@@ -125,9 +125,9 @@ class ColumnCalls:
         try:
             return self._apply(block), None
         except RowError as error:
-            failure: ForebayError = self._stage.site.data_error(int(indices[0]), error.text)
+            failure: ForebayError = self._call.site.data_error(int(indices[0]), error.text)
         except Exception as error:
-            failure = self._stage.site.function_error(int(indices[0]), self._stage.name, error)
+            failure = self._call.site.function_error(int(indices[0]), self._call.name, error)
         if block.rows == 1:
             return None, failure
         # Halve until the failing row stands alone, so that the error names it and the rows before it come out.
@@ -145,7 +145,7 @@ class ColumnCalls:
     def _apply(self, block: Block) -> Block:
         arguments = block.private()
         element = arguments.structure.unflatten([array_of(column) for column in arguments.columns])
-        result = self._stage.function(*element) if block.structure.is_tuple else self._stage.function(element)
+        result = self._call.function(*element) if block.structure.is_tuple else self._call.function(element)
         leaves, structure = flatten(result)
         columns = [self._column(leaf, path, block.rows) for leaf, path in zip(leaves, structure.paths())]
         self._uniform.check(structure, columns)
