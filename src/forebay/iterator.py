@@ -8,7 +8,7 @@ from typing import Any, Generic, TypeVar
 from forebay.block import START, Cursor
 from forebay.errors import ClosedError, CursorError
 from forebay.plan import Node, build, prepare
-from forebay.plan.identity import check_same_plan, layout
+from forebay.plan.identity import check_same_plan, check_signature, layout, signed
 from forebay.run import Operator, Reader, Setup
 
 T_co = TypeVar("T_co", covariant=True)
@@ -76,7 +76,7 @@ class DatasetIterator(Generic[T_co]):
 
     def _start(self, seed: int, epoch: int, cursor: Cursor, position: int) -> None:
         prepared = prepare(self._plan, seed, self._setup.rules)
-        self._reader = self._run.start(build(prepared, self._setup), cursor, epoch)
+        self._reader: Reader | None = self._run.start(build(prepared, self._setup), cursor, epoch)
         self._layout = layout(prepared)
         self._seed = seed
         self._epoch = epoch
@@ -108,7 +108,7 @@ class DatasetIterator(Generic[T_co]):
         # An error or an interrupt may leave operators half-way through rows that were never handed out. The next
         # call goes back to the last element that was.
         self._broken = True
-        block = self._reader.next()
+        block = self._reader.next() if self._reader is not None else None
         self._broken = False
         if block is None:
             raise StopIteration
@@ -122,15 +122,17 @@ class DatasetIterator(Generic[T_co]):
         """Where the iterator stands, as JSON. Loading it continues with the element that comes next here."""
         if not self._close.alive:
             raise ClosedError("this iterator is closed and no longer stands anywhere; save its state before close()")
-        return {
-            "forebay": STATE_VERSION,
-            "plan": self._plan_lines,
-            "layout": self._layout,
-            "seed": self._seed,
-            "epoch": self._epoch,
-            "position": self._before + self._row,
-            "cursor": self._cursor.after(self._row).to_json(),
-        }
+        return signed(
+            {
+                "forebay": STATE_VERSION,
+                "plan": list(self._plan_lines),
+                "layout": self._layout,
+                "seed": self._seed,
+                "epoch": self._epoch,
+                "position": self._before + self._row,
+                "cursor": self._cursor.after(self._row).to_json(),
+            }
+        )
 
     def load_state_dict(self, state: dict[str, Any], *, strict: bool = True) -> None:
         """Continue where another iterator over the same dataset stood, whatever process it was in.
@@ -146,6 +148,7 @@ class DatasetIterator(Generic[T_co]):
             version = state["forebay"]
             if version != STATE_VERSION:
                 raise CursorError(f"the state has version {version}, this Forebay reads version {STATE_VERSION}")
+            check_signature(state)
             check_same_plan(state["plan"], self._plan_lines, strict)
             seed, epoch, position = int(state["seed"]), int(state["epoch"]), int(state["position"])
             cursor = Cursor.from_json(state["cursor"])
@@ -162,6 +165,7 @@ class DatasetIterator(Generic[T_co]):
     def close(self) -> None:
         """Stop all work and release what is held. The iterator cannot be used afterwards."""
         self._elements = iter(())
+        self._reader = None
         self._close()
 
     def __enter__(self) -> "DatasetIterator[T_co]":

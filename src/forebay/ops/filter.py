@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from forebay.block import Block, Cursor, Indices
 from forebay.block.dense import Dense
 from forebay.errors import ForebayError
-from forebay.plan.check import arguments, flag, function, parallel_calls
+from forebay.plan.check import arguments, flag, function, keep_parallel_calls
 from forebay.plan.fingerprint import function_name
 from forebay.plan.node import UNKNOWN, Build, Node, Traits
 from forebay.plan.spec import static_spec
@@ -36,7 +36,7 @@ class Filter(Node):
     def __post_init__(self) -> None:
         function("filter", "predicate", self.predicate)
         arguments("filter", self.predicate, static_spec(self.input))
-        parallel_calls("filter", self.num_parallel_calls)
+        keep_parallel_calls(self)
         check_executor("filter", self.executor)
         flag("filter", "batched", self.batched)
 
@@ -69,18 +69,19 @@ class Predicate:
     def __init__(self, site: Site, predicate: Callable[..., Any], batched: bool = False) -> None:
         call = Call(predicate, function_name(predicate), site)
         self._call = call
-        self._rows = RowCalls(call)
+        self._rows = RowCalls(call, keep=True)
         self._columns = ColumnCalls(call) if batched else None
 
     def __call__(self, block: Block, indices: Indices, epoch: int) -> Answers:
         if self._columns is not None:
-            answers, error = self._columns(block, indices)
-            column = answers.columns[0] if answers is not None else None
-            if column is not None and (
-                not isinstance(column, Dense) or column.dtype != np.bool_ or column.values.ndim > 1
-            ):
-                return np.zeros(0, np.bool_), self._wrong(int(indices[0]), column.spec)
-            return (column.values if isinstance(column, Dense) else np.zeros(0, np.bool_)), error
+            made, error = self._columns(block, indices)
+            if made is None:
+                return np.zeros(0, np.bool_), error
+            column = made.columns[0] if made.structure.is_leaf else None
+            if not isinstance(column, Dense) or column.dtype != np.bool_ or column.values.ndim > 1:
+                specs = made.structure.unflatten([each.spec for each in made.columns])
+                return np.zeros(0, np.bool_), self._wrong(int(indices[0]), specs)
+            return column.values, error
         results, error = self._rows(block, indices, epoch)
         if not set(map(type, results)) <= {bool, np.bool_}:
             for row, answer in enumerate(results):

@@ -8,7 +8,7 @@ from typing import Any
 from forebay.block import Block, Cursor, Indices, RowBuilder, RowError, Uniform
 from forebay.block.dense import Dense
 from forebay.errors import ForebayError, InternalError, PlanError
-from forebay.plan.check import arguments, flag, function, optional_flag, optional_seed, parallel_calls
+from forebay.plan.check import arguments, flag, function, keep_parallel_calls, keep_seed, optional_flag
 from forebay.plan.fingerprint import function_name
 from forebay.plan.node import Build, Node, Traits
 from forebay.plan.spec import static_spec
@@ -46,8 +46,8 @@ class Map(Node):
         function("map", "map_func", self.map_func)
         flag("map", "batched", self.batched)
         flag("map", "rng", self.rng)
-        optional_seed("map", self.seed)
-        parallel_calls("map", self.num_parallel_calls)
+        keep_seed(self)
+        keep_parallel_calls(self)
         optional_flag("map", "deterministic", self.deterministic)
         check_executor("map", self.executor)
         if not self.earlier and not self.numbered:

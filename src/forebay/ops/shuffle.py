@@ -10,9 +10,10 @@ from forebay._native import permute
 from forebay.block import Block, Cursor, Indices
 from forebay.errors import InternalError, PlanError
 from forebay.ops.shuffle_buffer import ShuffleBuffer
-from forebay.plan.check import flag, optional_seed, whole_number
+from forebay.plan.check import flag, keep_seed, keep_whole
 from forebay.plan.node import Build, Node, Traits
 from forebay.run import Access, Operator, Pace, ReadRows, Setup
+from forebay.run.access import gather_until_fault
 from forebay.run.keys import key_of, words
 from forebay.run.picks import Picks
 
@@ -34,8 +35,8 @@ class Shuffle(Node):
 
     def __post_init__(self) -> None:
         if self.buffer_size is not None:
-            whole_number("shuffle", "buffer_size", self.buffer_size, 1)
-        optional_seed("shuffle", self.seed)
+            keep_whole(self, "buffer_size", 1)
+        keep_seed(self)
         flag("shuffle", "reshuffle_each_iteration", self.reshuffle_each_iteration)
         if self.buffer_size is None and self.input.access() is None:
             raise PlanError(
@@ -150,8 +151,8 @@ class _PermutedReads(Operator):
         if not len(self._ahead):
             return None
         step = self._picks.position - len(self._ahead)
-        block = self._access.gather(self._ahead[:rows], self._epoch)
-        self._ahead = self._ahead[rows:]
+        block = gather_until_fault(self._access, self._ahead[:rows], self._epoch)
+        self._ahead = self._ahead[block.rows :]
         self._pace.observe(block.rows, block.nbytes, 0.0)
         return block.at(Cursor({"step": step}))
 

@@ -31,6 +31,8 @@ class Generator(Node):
 
     def __post_init__(self) -> None:
         function(self.kind, "generator", self.generator)
+        if not isinstance(self.args, (tuple, list)):
+            raise PlanError(f"from_generator(args={self.args!r}): args must be a tuple of arguments")
         if self.output_signature is not None:
             for leaf in flatten(self.output_signature, (TensorSpec,))[0]:
                 if not isinstance(leaf, TensorSpec):
@@ -183,9 +185,14 @@ def _cast(spec: TensorSpec, value: Any, path: str) -> Any:
 
 def signature_from_types(types: Any, shapes: Any) -> Any:
     """The signature that tf.data's older `output_types` and `output_shapes` arguments stand for."""
-    if isinstance(types, dict):
-        return {key: signature_from_types(types[key], None if shapes is None else shapes[key]) for key in types}
-    if isinstance(types, tuple):
-        parts = shapes if shapes is not None else (None,) * len(types)
-        return tuple(signature_from_types(part, shape) for part, shape in zip(types, parts, strict=True))
+    try:
+        if isinstance(types, dict):
+            return {key: signature_from_types(types[key], None if shapes is None else shapes[key]) for key in types}
+        if isinstance(types, tuple):
+            parts = shapes if shapes is not None else (None,) * len(types)
+            if len(parts) != len(types):
+                raise PlanError(f"from_generator(): {len(types)} output_types, but {len(parts)} output_shapes")
+            return tuple(signature_from_types(part, shape) for part, shape in zip(types, parts))
+    except (KeyError, TypeError) as error:
+        raise PlanError(f"from_generator(): output_shapes has another structure than output_types: {error!r}") from None
     return TensorSpec(shapes, types)
