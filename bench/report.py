@@ -1,0 +1,84 @@
+"""Tables for people: one per workload, then which targets were reached and which were missed."""
+
+from __future__ import annotations
+
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+from bench.results import Outcome, Run, WorkloadResult
+from bench.spec import MB, Verdict
+
+
+def show(result: WorkloadResult, console: Console) -> None:
+    """Print one workload's table and its targets."""
+    workload = result.workload
+    ours = [name for name in workload.ratios_of if result.value(name) is not None]
+    throughput = workload.unit.higher_is_better
+    table = Table(
+        title=f"{workload.name}  {escape(workload.title)}", title_justify="left", caption=workload.notes
+    )
+    table.add_column("contender")
+    table.add_column(workload.unit.name, justify="right")
+    table.add_column("min to max", justify="right")
+    if throughput:
+        table.add_column("rows", justify="right")
+        table.add_column("RSS growth", justify="right")
+    for name in ours:
+        table.add_column(f"{name} is ahead by", justify="right")
+    table.add_column("setting")
+    for outcome in result.outcomes:
+        row = [outcome.contender.name, *_figures(outcome, throughput)]
+        row += [_times(result.ahead(name, outcome.contender.name)) for name in ours]
+        style = (
+            "bold" if outcome.contender.library == "forebay" else "dim" if outcome.contender.reference else ""
+        )
+        note = outcome.problem or outcome.contender.note
+        table.add_row(*row, f"[red]{escape(note)}[/red]" if outcome.problem else escape(note), style=style)
+    console.print(table)
+    for verdict in result.verdicts():
+        console.print(f"  {_mark(verdict)}  {escape(verdict.target)}: {escape(verdict.measured)}")
+    console.print()
+
+
+def summarise(run: Run, console: Console) -> None:
+    """Say in one place which targets were missed, and what could not be judged."""
+    verdicts = [(result.workload.name, verdict) for result in run.results for verdict in result.verdicts()]
+    reached = sum(verdict.reached is True for _, verdict in verdicts)
+    console.print(f"[bold]{reached} of {len(verdicts)} targets reached.[/bold]")
+    for name, verdict in verdicts:
+        if verdict.reached is not True:
+            line = f"{name}  {verdict.target}: {verdict.measured}"
+            console.print(f"  {_mark(verdict)}  {escape(line)}")
+    if run.quick:
+        console.print("A quick run shows that everything works; its figures mean little.")
+
+
+def _figures(outcome: Outcome, throughput: bool) -> list[str]:
+    blank = ["", ""] + (["", ""] if throughput else [])
+    if outcome.median is None or outcome.spread is None:
+        return blank
+    low, high = outcome.spread
+    cells = [quantity(outcome.median), f"{quantity(low)} to {quantity(high)}"]
+    if throughput:
+        growth = "" if outcome.growth is None else f"{outcome.growth / MB:,.0f} MB"
+        cells += [f"{outcome.rows:,}", growth]
+    return cells
+
+
+def quantity(value: float) -> str:
+    """Three figures, which is more than the noise leaves meaningful."""
+    for size, letter in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
+        if value >= size:
+            return f"{value / size:.3g} {letter}"
+    return f"{value:.3g}"
+
+
+def _times(ratio: float | None) -> str:
+    return "" if ratio is None else f"{ratio:.1f}x"
+
+
+def _mark(verdict: Verdict) -> str:
+    if verdict.reached is None:
+        return "[yellow]not judged[/yellow]"
+    return "[green]reached[/green]" if verdict.reached else "[red bold]MISSED[/red bold]"
