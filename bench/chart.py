@@ -47,12 +47,12 @@ def _panel(panel: Any, result: WorkloadResult) -> None:
         OURS if o.contender.library == "forebay" else REFERENCE if o.contender.reference else PEER
         for o in ran
     ]
-    panel.barh(names, values, color=colours)
+    panel.barh(names, values, color=colours, height=0.7)
     for row, (outcome, value) in enumerate(zip(ran, values)):
-        text = f"  {quantity(value)} {unit.name}"
+        text = f"  {quantity(value, unit)} {unit.name}"
         lead = result.ahead("forebay", outcome.contender.name)
         if lead is not None and outcome.contender.library != "forebay":
-            text += f"   forebay is at {lead:.2g}x" if lead < 1 else f"   forebay is {lead:.3g}x ahead"
+            text += f"   forebay: {lead:.3g}x" + (" ahead" if lead >= 1 else "")
         panel.text(value, row, text, va="center", fontsize=8)
     panel.set_xscale("log")
     low, high = min(values), max(values)

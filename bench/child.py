@@ -17,9 +17,11 @@ def main(arguments: list[str]) -> None:
     workload_name, contender_name, rows, *flags = arguments
     answer = os.dup(1)
     os.dup2(2, 1)
-    workload = find(workload_name)
-    chosen = next(each for each in workload.contenders if each.name == contender_name)
-    sample = chosen.measure(Task(rows=int(rows), verify="--verify" in flags))
+    sample = (
+        find(workload_name)
+        .contender(contender_name)
+        .measure(Task(rows=int(rows), verify="--verify" in flags))
+    )
     with os.fdopen(answer, "w") as out:
         json.dump(sample, out)
 

@@ -49,7 +49,8 @@ def _private(pid: int) -> int:
     return total
 
 
-def _workers() -> int:
+def worker_memory() -> int:
+    """Bytes that the processes below this one hold for themselves."""
     total = 0
     for pid in _children(os.getpid()):
         try:
@@ -91,7 +92,7 @@ class PeakMemory:
         while not self._stop.wait(INTERVAL):
             self._highest = max(self._highest, resident())
             if self._workers and tick % WORKERS_EVERY == 0:
-                self._workers_highest = max(self._workers_highest, _workers())
+                self._workers_highest = max(self._workers_highest, worker_memory())
             tick += 1
 
     def __exit__(

@@ -7,7 +7,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from bench.results import Outcome, Run, WorkloadResult
-from bench.spec import MB, Verdict
+from bench.spec import MB, Unit, Verdict
 
 
 def show(result: WorkloadResult, console: Console) -> None:
@@ -28,8 +28,8 @@ def show(result: WorkloadResult, console: Console) -> None:
         table.add_column(f"{name} is ahead by", justify="right")
     table.add_column("setting")
     for outcome in result.outcomes:
-        row = [outcome.contender.name, *_figures(outcome, throughput)]
-        row += [_times(result.ahead(name, outcome.contender.name)) for name in ours]
+        row = [outcome.contender.name, *_figures(outcome, workload.unit)]
+        row += [_ahead(result, name, outcome.contender.name) for name in ours]
         style = (
             "bold" if outcome.contender.library == "forebay" else "dim" if outcome.contender.reference else ""
         )
@@ -54,28 +54,30 @@ def summarise(run: Run, console: Console) -> None:
         console.print("A quick run shows that everything works; its figures mean little.")
 
 
-def _figures(outcome: Outcome, throughput: bool) -> list[str]:
-    blank = ["", ""] + (["", ""] if throughput else [])
+def _figures(outcome: Outcome, unit: Unit) -> list[str]:
     if outcome.median is None or outcome.spread is None:
-        return blank
+        return [""] * (4 if unit.higher_is_better else 2)
     low, high = outcome.spread
-    cells = [quantity(outcome.median), f"{quantity(low)} to {quantity(high)}"]
-    if throughput:
+    cells = [quantity(outcome.median, unit), f"{quantity(low, unit)} to {quantity(high, unit)}"]
+    if unit.higher_is_better:
         growth = "" if outcome.growth is None else f"{outcome.growth / MB:,.0f} MB"
         cells += [f"{outcome.rows:,}", growth]
     return cells
 
 
-def quantity(value: float) -> str:
+def quantity(value: float, unit: Unit) -> str:
     """Three figures, which is more than the noise leaves meaningful."""
+    if not unit.higher_is_better:
+        return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
     for size, letter in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
         if value >= size:
             return f"{value / size:.3g} {letter}"
     return f"{value:.3g}"
 
 
-def _times(ratio: float | None) -> str:
-    return "" if ratio is None else f"{ratio:.1f}x"
+def _ahead(result: WorkloadResult, ours: str, other: str) -> str:
+    ratio = result.ahead(ours, other) if other != ours else None
+    return "" if ratio is None else f"{ratio:.1f}x" if ratio >= 1 else f"{ratio:.2f}x"
 
 
 def _mark(verdict: Verdict) -> str:

@@ -157,6 +157,13 @@ class Workload:
         if len(set(names)) != len(names):
             raise ValueError(f"{self.name}: contenders need distinct names, got {names}")
 
+    def contender(self, name: str) -> Contender:
+        """The contender of that name."""
+        for each in self.contenders:
+            if each.name == name:
+                return each
+        raise KeyError(f"{self.name} has no contender {name!r}")
+
     def rows_for(self, contender: Contender, quick: bool) -> int:
         """How many rows this contender processes."""
         rows = self.quick_rows if quick else self.rows
