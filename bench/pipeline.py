@@ -46,9 +46,9 @@ def contender(
         with PeakMemory(workers) as memory:
             started = time.perf_counter()
             open_epoch = build(source, task.rows)
-            built = time.perf_counter()
+            cpu_before, built = time.process_time(), time.perf_counter()
             count = _count(open_epoch, leaf)
-            ended = time.perf_counter()
+            cpu_after, ended = time.process_time(), time.perf_counter()
         if count != task.rows:
             raise WrongData(f"{name} yielded {count:,} rows, expected {task.rows:,}")
         if task.verify:
@@ -56,6 +56,7 @@ def contender(
         return {
             "value": task.rows / (ended - built),
             "seconds": ended - built,
+            "cpu_seconds": cpu_after - cpu_before,
             "build_seconds": built - started,
             "growth_bytes": memory.growth,
             "before_bytes": memory.before,

@@ -123,13 +123,14 @@ WORKLOADS = (
         contenders=(
             run("forebay", "forebay", forebay, note="a Python call for each element"),
             run("forebay batched", "forebay", forebay_batched, note="map(batched=True): whole columns"),
-            run("tf.data", "tensorflow", tf_sequential, rows=200_000, note="x * 2 is traced into a graph"),
-            run("tf.data AUTOTUNE", "tensorflow", tf_autotune, rows=200_000, note="parallel map, prefetch"),
-            run("tf.data fused", "tensorflow", tf_fused, rows=200_000, note="map_and_batch_fusion, AUTOTUNE"),
+            run("tf.data", "tensorflow", tf_sequential, rows=100_000, note="x * 2 is traced into a graph"),
+            run("tf.data AUTOTUNE", "tensorflow", tf_autotune, rows=100_000, note="parallel map, prefetch"),
+            run("tf.data fused", "tensorflow", tf_fused, rows=100_000, note="map_and_batch_fusion, AUTOTUNE"),
             run(
                 "tf.data batch first",
                 "tensorflow",
                 tf_batch_first,
+                rows=500_000,
                 reference=True,
                 note="batch().map(): the counterpart of batched=True",
             ),
