@@ -54,7 +54,7 @@ def summarise(run: Run, console: Console) -> None:
     if load > cores / 4:
         console.print(
             f"[yellow]The load average was {load:g} on {cores} cores when this began: other work took its "
-            "part, and contenders with threads of their own suffer most. Repeat it on a quiet machine.[/yellow]"
+            "part; contenders with threads of their own suffer most. Repeat it on a quiet machine.[/yellow]"
         )
     if run.quick:
         console.print("A quick run shows that everything works; its figures mean little.")
