@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import signal
 import sys
 from pathlib import Path
 
@@ -37,6 +38,8 @@ def parse(arguments: list[str]) -> argparse.Namespace:
 
 
 def main(arguments: list[str]) -> int:
+    # As an exception it passes through the call that waits for the child, which then ends the child.
+    signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))
     options = parse(arguments)
     chosen = [each for each in WORKLOADS if not options.workloads or each.name in options.workloads]
     run = Run(rounds=options.rounds or (1 if options.quick else 3), quick=options.quick)

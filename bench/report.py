@@ -9,6 +9,8 @@ from rich.table import Table
 from bench.results import Outcome, Run, WorkloadResult
 from bench.spec import MB, Unit, Verdict
 
+BUSY = 0.1
+
 
 def show(result: WorkloadResult, console: Console) -> None:
     """Print one workload's table and its targets."""
@@ -50,11 +52,11 @@ def summarise(run: Run, console: Console) -> None:
         if verdict.reached is not True:
             line = f"{name}  {verdict.target}: {verdict.measured}"
             console.print(f"  {_mark(verdict)}  {escape(line)}")
-    load, cores = run.machine["load_average"][0], run.machine["cores"]
-    if load > cores / 4:
+    others = run.others_share()
+    if others > BUSY:
         console.print(
-            f"[yellow]The load average was {load:g} on {cores} cores when this began: other work took its "
-            "part; contenders with threads of their own suffer most. Repeat it on a quiet machine.[/yellow]"
+            f"[yellow]Other processes had {others:.0%} of the machine while this ran, and contenders with "
+            "threads of their own suffer most from that. Repeat it on a quiet machine.[/yellow]"
         )
     if run.quick:
         console.print("A quick run shows that everything works; its figures mean little.")

@@ -159,6 +159,17 @@ class Run:
     machine: dict[str, Any] = field(default_factory=machine)
     versions: dict[str, str] = field(default_factory=versions)
 
+    def others_share(self) -> float:
+        """The mean share of the machine that went to other processes while contenders were timed."""
+        shares = [
+            sample["others_share"]
+            for result in self.results
+            for outcome in result.outcomes
+            for sample in outcome.samples
+            if "others_share" in sample
+        ]
+        return statistics.mean(shares) if shares else 0.0
+
     def save(self, path: Path) -> None:
         """Write everything, raw samples included, so that a figure can be traced to what it came from."""
         content = {
@@ -167,6 +178,7 @@ class Run:
             "versions": self.versions,
             "rounds": self.rounds,
             "quick": self.quick,
+            "others_share": self.others_share(),
             "workloads": [result.as_json() for result in self.results],
         }
         partial = path.with_suffix(".tmp")

@@ -3,6 +3,7 @@
 import json
 import subprocess
 import sys
+import time
 from dataclasses import replace
 from pathlib import Path
 
@@ -10,6 +11,7 @@ import numpy as np
 import pytest
 
 from bench import checks, runner
+from bench.busy import Busy
 from bench.memory import PeakMemory, worker_memory
 from bench.pipeline import WrongData, contender
 from bench.results import Outcome, WorkloadResult
@@ -36,7 +38,8 @@ def test_quick_run_of_forebay_writes_verified_samples(tmp_path):
         assert entry["problem"] == ""
         (sample,) = entry["samples"]
         assert sample["verified"]
-        assert sample["value"] == pytest.approx(50_000 / sample["seconds"])
+        epochs = sample["epoch_seconds"]
+        assert sample["value"] == pytest.approx(50_000 * len(epochs) / sum(epochs))
     assert [verdict["reached"] for verdict in workload["targets"]] == [None, None]
     assert "not judged" in done.stdout
 
@@ -106,6 +109,15 @@ def test_shuffled_rows_refuses_features_of_another_row():
     check((features, labels), rows, [(features[i], labels[i]) for i in batches(order)])
     with pytest.raises(WrongData, match="not those of its label"):
         check((features, labels), rows, [(features[i][::-1], labels[i]) for i in batches(order)])
+
+
+def test_busy_tells_own_work_from_that_of_others():
+    with Busy() as busy:
+        start = time.process_time()
+        while time.process_time() - start < 0.1:
+            pass
+    assert busy.own >= 0.09
+    assert 0 <= busy.others <= 1.1
 
 
 def test_peak_memory_sees_what_was_freed_before_the_end():
