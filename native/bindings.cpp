@@ -3,6 +3,8 @@
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
 
+#include <cerrno>
+#include <cstdint>
 #include <stdexcept>
 #include <string>
 
@@ -74,6 +76,29 @@ void drain(IntsOut buffer, Ints slots, IntsOut out) {
   check_index(bad, "slot");
 }
 
+void read_rows(int file, std::int64_t offset, std::int64_t stride, Ints rows, BytesOut out) {
+  require(rows.size() > 0 && out.size() % rows.size() == 0, "out does not hold a whole number of bytes per row");
+  require(offset >= 0 && stride >= 0, "offset and stride must not be negative");
+  const std::int64_t last = stride > 0 ? (INT64_MAX - offset - static_cast<std::int64_t>(out.size())) / stride : 0;
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    check_index(rows.data()[i] < 0 || (stride > 0 && rows.data()[i] > last) ? static_cast<std::ptrdiff_t>(i) : -1, "row");
+  }
+  int error = 0;
+  {
+    nb::gil_scoped_release unlocked;
+    error = forebay::read_rows(file, offset, stride, out.size() / rows.size(), rows.data(), rows.size(), out.data());
+  }
+  if (error == forebay::kEndOfFile) {
+    PyErr_SetString(PyExc_EOFError, "the file ends before the row");
+    throw nb::python_error();
+  }
+  if (error != 0) {
+    errno = error;
+    PyErr_SetFromErrno(PyExc_OSError);
+    throw nb::python_error();
+  }
+}
+
 }  // namespace
 
 NB_MODULE(_native, m) {
@@ -86,4 +111,6 @@ NB_MODULE(_native, m) {
         "For each slot in turn: move its entry to out and the incoming entry into the slot.");
   m.def("drain", &drain, nb::arg("buffer"), nb::arg("slots"), nb::arg("out"),
         "For each slot in turn: move its entry to out and the last live entry into the slot.");
+  m.def("read_rows", &read_rows, nb::arg("file"), nb::arg("offset"), nb::arg("stride"), nb::arg("rows"), nb::arg("out"),
+        "Read rows of equal size from an open file, row r lying at offset + r * stride, into out.");
 }
