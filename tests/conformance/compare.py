@@ -13,7 +13,7 @@ from conformance.case import Run
 
 
 def assert_same(actual: Any, expected: Any, where: str = "element") -> None:
-    """Same structure, same types, same dtypes, same shapes, same values; NaN equals NaN."""
+    """Same structure, same types, same dtypes, same shapes, same values, bit for bit."""
     assert type(actual) is type(expected), f"{where}: {_show(actual)} where {_show(expected)} was expected"
     if isinstance(expected, np.ndarray):
         assert actual.dtype == expected.dtype, f"{where}: dtype {actual.dtype}, expected {expected.dtype}"
@@ -23,6 +23,7 @@ def assert_same(actual: Any, expected: Any, where: str = "element") -> None:
                 assert_same(actual[index], expected[index], f"{where}[{index}]")
         else:
             np.testing.assert_array_equal(actual, expected, err_msg=where)
+            assert actual.tobytes() == expected.tobytes(), f"{where}: signs of zero or NaN differ"
     elif isinstance(expected, dict):
         assert list(actual) == list(expected), f"{where}: keys {list(actual)}, expected {list(expected)}"
         for key in expected:
@@ -34,8 +35,10 @@ def assert_same(actual: Any, expected: Any, where: str = "element") -> None:
     elif dataclasses.is_dataclass(expected):
         for field in dataclasses.fields(expected):
             assert_same(getattr(actual, field.name), getattr(expected, field.name), f"{where}.{field.name}")
-    elif isinstance(expected, (float, np.floating)) and np.isnan(expected):
-        assert np.isnan(actual), f"{where}: {actual!r}, expected NaN"
+    elif isinstance(expected, np.generic):
+        # By bytes: NaN and NaT are not equal to themselves, and 0.0 is equal to -0.0.
+        assert actual.dtype == expected.dtype, f"{where}: dtype {actual.dtype}, expected {expected.dtype}"
+        assert actual.tobytes() == expected.tobytes(), f"{where}: {actual!r}, expected {expected!r}"
     else:
         assert actual == expected, f"{where}: {actual!r}, expected {expected!r}"
 

@@ -37,6 +37,11 @@ def _nested():
         yield Sample(Point(np.full(3, i), [i, i + 1]), {"name": f"n{i}"})
 
 
+def _dict_order_varies():
+    for i in range(6):
+        yield {"a": i, "b": -i} if i % 2 == 0 else {"b": -i, "a": i}
+
+
 def _maybe():
     for i in range(9):
         yield i, (None if i % 3 == 0 else "set")
@@ -149,6 +154,12 @@ CASES = [
     ),
     Case("generator.strings", lambda: generator(lambda: STRINGS), STRINGS, unknown_length=True),
     Case("generator.bytes", lambda: generator(lambda: BYTES), BYTES, unknown_length=True),
+    Case(
+        "generator.dict_order_varies",
+        lambda: generator(_dict_order_varies),
+        [{"a": np.int64(i), "b": np.int64(-i)} for i in range(6)],
+        unknown_length=True,
+    ),
     Case(
         "generator.none_leaves",
         lambda: generator(_maybe),

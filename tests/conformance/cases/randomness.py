@@ -148,8 +148,8 @@ CASES = [
     ),
     Case(
         "flat_map.of_shuffle",
-        lambda: range_(4).shuffle(4, seed=8).flat_map(lambda i: range_(i * 6, i * 6 + 6)),
-        law=each_different(24),
+        lambda: range_(9).shuffle(9, seed=8).flat_map(lambda i: range_(i * 3, i * 3 + 3)),
+        law=each_different(27),
         reshuffles=True,
         unknown_length=True,
     ),

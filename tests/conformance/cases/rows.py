@@ -77,6 +77,13 @@ CASES = [
         scalars([0, 4, 8] * 3),
         unknown_length=True,
     ),
+    Case("repeat.for_ever_of_nothing", lambda: range_(0).repeat(), []),
+    Case(
+        "repeat.for_ever_of_nothing_left",
+        lambda: range_(9).filter(lambda i: False).repeat(),
+        [],
+        unknown_length=True,
+    ),
     Case("repeat.of_nothing", lambda: range_(0).repeat(3), []),
     Case(
         "repeat.of_one",
