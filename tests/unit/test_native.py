@@ -6,6 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from forebay._native import drain, exchange, gather_ranges, permute
+from unit.support import fixed
 
 INT64_MIN, INT64_MAX = -(2**63), 2**63 - 1
 keys = st.integers(0, 2**64 - 1)
@@ -28,6 +29,7 @@ def permuted(positions: np.ndarray, size: int, key: tuple[int, int]) -> np.ndarr
 # gather_ranges
 
 
+@fixed
 @given(st.binary(max_size=60), st.lists(st.tuples(st.integers(0, 60), st.integers(0, 60)), max_size=20))
 def test_gather_ranges_copies_slices_behind_one_another(source: bytes, pairs: list[tuple[int, int]]) -> None:
     ranges = [(min(a, len(source)), max(min(a, len(source)), min(b, len(source)))) for a, b in pairs]
@@ -65,6 +67,7 @@ def test_gather_ranges_names_the_range_that_is_wrong() -> None:
         gather_ranges(np.zeros(4, np.uint8), ints(0, 1, 3), ints(1, 2, 5), np.zeros(4, np.uint8))
 
 
+@fixed
 @given(
     st.lists(st.tuples(st.integers(INT64_MIN, INT64_MAX), st.integers(INT64_MIN, INT64_MAX)), min_size=1, max_size=4)
 )
@@ -108,6 +111,7 @@ def test_permute_is_a_bijection_of_every_size(key: tuple[int, int]) -> None:
         assert np.bincount(out, minlength=size).max() == 1, size
 
 
+@fixed
 @given(st.integers(1, 2**63), st.lists(st.integers(0, 2**63 - 1), max_size=30), keys, keys)
 def test_permute_is_injective_and_inside_at_any_size(size: int, wanted: list[int], key0: int, key1: int) -> None:
     positions = ints(*sorted({w % size for w in wanted}))
@@ -116,6 +120,7 @@ def test_permute_is_injective_and_inside_at_any_size(size: int, wanted: list[int
     assert all(0 <= value < size for value in out.tolist())
 
 
+@fixed
 @given(st.integers(1, 500), keys, keys, st.data())
 def test_permute_answers_each_position_by_itself(size: int, key0: int, key1: int, data: st.DataObject) -> None:
     whole = permuted(np.arange(size), size, (key0, key1))
@@ -154,6 +159,7 @@ def test_permute_refuses_an_out_of_another_length() -> None:
 # exchange and drain
 
 
+@fixed
 @given(st.lists(st.integers(INT64_MIN, INT64_MAX), min_size=1, max_size=20), st.data())
 def test_exchange_is_one_swap_after_another(entries: list[int], data: st.DataObject) -> None:
     slots = data.draw(st.lists(st.integers(0, len(entries) - 1), max_size=40))
@@ -168,6 +174,7 @@ def test_exchange_is_one_swap_after_another(entries: list[int], data: st.DataObj
     assert buffer.tolist() == model
 
 
+@fixed
 @given(st.lists(st.integers(INT64_MIN, INT64_MAX), min_size=1, max_size=20), st.data())
 def test_drain_moves_the_last_live_entry_into_the_gap(entries: list[int], data: st.DataObject) -> None:
     count = data.draw(st.integers(0, len(entries)))
