@@ -1,7 +1,7 @@
 """Forebay: a standalone input pipeline for training. See ``Dataset``."""
 
 from forebay import errors
-from forebay.block.spec import TensorSpec
+from forebay.block.spec import NoneSpec, TensorSpec
 from forebay.dataset import AUTOTUNE, INFINITE_CARDINALITY, UNKNOWN_CARDINALITY, Dataset
 from forebay.errors import ClosedError, CursorError, DataError, ForebayError, FunctionError, PlanError
 from forebay.iterator import DatasetIterator
@@ -20,6 +20,7 @@ __all__ = [
     "DatasetIterator",
     "ForebayError",
     "FunctionError",
+    "NoneSpec",
     "Options",
     "PlanError",
     "TensorSpec",

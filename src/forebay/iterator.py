@@ -8,7 +8,7 @@ from typing import Any, Generic, TypeVar
 from forebay.block import START, Cursor
 from forebay.errors import ClosedError, CursorError
 from forebay.plan import Node, build, prepare
-from forebay.plan.identity import check_same_plan, layout
+from forebay.plan.identity import check_same_plan, check_signature, layout, signed
 from forebay.run import Operator, Reader, Setup
 
 T_co = TypeVar("T_co", covariant=True)
@@ -22,10 +22,17 @@ class _Run:
     def __init__(self) -> None:
         self.operator: Operator | None = None
 
-    def start(self, operator: Operator) -> Reader:
+    def start(self, operator: Operator, cursor: Cursor, epoch: int) -> Reader:
+        """Go over to other operators; if they cannot seek to the cursor, stay with those there are."""
+        reader = Reader(operator)
+        try:
+            reader.seek(cursor, epoch)
+        except BaseException:
+            operator.close()
+            raise
         self.close()
         self.operator = operator
-        return Reader(operator)
+        return reader
 
     def close(self) -> None:
         operator, self.operator = self.operator, None
@@ -64,19 +71,20 @@ class DatasetIterator(Generic[T_co]):
         self._run = _Run()
         # The run is closed with the iterator, at the latest when that is collected or the interpreter ends.
         self._close = weakref.finalize(self, self._run.close)
+        self._layout = ""
         self._start(seed, epoch, START, 0)
 
     def _start(self, seed: int, epoch: int, cursor: Cursor, position: int) -> None:
+        prepared = prepare(self._plan, seed, self._setup.rules)
+        self._reader: Reader | None = self._run.start(build(prepared, self._setup), cursor, epoch)
+        self._layout = layout(prepared)
         self._seed = seed
         self._epoch = epoch
-        prepared = prepare(self._plan, seed, self._setup.rules)
-        self._layout = layout(prepared)
-        self._reader = self._run.start(build(prepared, self._setup))
-        self._reader.seek(cursor, epoch)
         self._elements: Any = iter(())
         self._cursor = cursor  # Of the block at hand, from which `_row` elements have been given out.
         self._row = 0
         self._before = position  # Elements given out before that block.
+        self._broken = False
 
     @property
     def epoch(self) -> int:
@@ -95,7 +103,13 @@ class DatasetIterator(Generic[T_co]):
     def _next_block(self) -> T_co:
         if not self._close.alive:
             raise ClosedError("this iterator is closed; iter(dataset) makes a new one")
-        block = self._reader.next()
+        if self._broken:
+            self._start(self._seed, self._epoch, self._cursor.after(self._row), self._before + self._row)
+        # An error or an interrupt may leave operators half-way through rows that were never handed out. The next
+        # call goes back to the last element that was.
+        self._broken = True
+        block = self._reader.next() if self._reader is not None else None
+        self._broken = False
         if block is None:
             raise StopIteration
         self._before += self._row
@@ -108,15 +122,17 @@ class DatasetIterator(Generic[T_co]):
         """Where the iterator stands, as JSON. Loading it continues with the element that comes next here."""
         if not self._close.alive:
             raise ClosedError("this iterator is closed and no longer stands anywhere; save its state before close()")
-        return {
-            "forebay": STATE_VERSION,
-            "plan": self._plan_lines,
-            "layout": self._layout,
-            "seed": self._seed,
-            "epoch": self._epoch,
-            "position": self._before + self._row,
-            "cursor": self._cursor.after(self._row).to_json(),
-        }
+        return signed(
+            {
+                "forebay": STATE_VERSION,
+                "plan": list(self._plan_lines),
+                "layout": self._layout,
+                "seed": self._seed,
+                "epoch": self._epoch,
+                "position": self._before + self._row,
+                "cursor": self._cursor.after(self._row).to_json(),
+            }
+        )
 
     def load_state_dict(self, state: dict[str, Any], *, strict: bool = True) -> None:
         """Continue where another iterator over the same dataset stood, whatever process it was in.
@@ -132,6 +148,7 @@ class DatasetIterator(Generic[T_co]):
             version = state["forebay"]
             if version != STATE_VERSION:
                 raise CursorError(f"the state has version {version}, this Forebay reads version {STATE_VERSION}")
+            check_signature(state)
             check_same_plan(state["plan"], self._plan_lines, strict)
             seed, epoch, position = int(state["seed"]), int(state["epoch"]), int(state["position"])
             cursor = Cursor.from_json(state["cursor"])
@@ -148,6 +165,7 @@ class DatasetIterator(Generic[T_co]):
     def close(self) -> None:
         """Stop all work and release what is held. The iterator cannot be used afterwards."""
         self._elements = iter(())
+        self._reader = None
         self._close()
 
     def __enter__(self) -> "DatasetIterator[T_co]":

@@ -44,6 +44,14 @@ class Block:
         """The same rows in memory that nobody else reads."""
         return Block(self.structure, [column.private() for column in self.columns], self.rows, self.cursor)
 
+    def scratch(self, whole: bool = False) -> "Block":
+        """The same rows for a function that may ruin them while they are still needed.
+
+        Scalars are handed out as values and need no copy, unless the function gets the `whole` columns.
+        """
+        columns = [c.shared().private() if whole or c.rows_alias else c for c in self.columns]
+        return Block(self.structure, columns, self.rows, self.cursor)
+
     def elements(self) -> Iterator[Any]:
         """One element per row, made of the user's own containers."""
         return self.structure.rows([column.rows() for column in self.columns], self.rows)

@@ -9,24 +9,27 @@ from numpy.typing import NDArray
 
 from forebay.block.column import Column, Indices, RowError
 from forebay.block.dense import Dense
-from forebay.block.leaf import array_from_list, as_leaf, leaf_dtype, leaf_shape
+from forebay.block.leaf import NUMBERS, array_from_list, as_leaf, leaf_dtype, leaf_shape
 from forebay.block.objects import Objects
 from forebay.block.ragged import Ragged
 from forebay.block.spec import BYTES, OBJECT, TEXT
 from forebay.block.strings import Strings, object_array
 
-_PLAIN_NUMBERS = {bool: np.bool_, int: np.int64, float: np.float64, complex: np.complex128}
 _layout = attrgetter("dtype", "shape")
 
 
-def column_from_rows(values: Sequence[Any]) -> Column:
-    """A column with one row per value. RowError names the first row that cannot stand with those before it."""
+def column_from_rows(values: Sequence[Any], known: np.dtype[Any] | None = None) -> Column:
+    """A column with one row per value. RowError names the first row that cannot stand with those before it.
+
+    `known` is the dtype that values had in earlier blocks.
+    """
     kinds = set(map(type, values))
-    if len(kinds) == 1:
-        column = _uniform(kinds.pop(), values)
-        if column is not None:
-            return column
-    return _general([_at_row(row, value) for row, value in enumerate(values)])
+    column = _uniform(next(iter(kinds)), values) if len(kinds) == 1 else None
+    if column is None:
+        return _general([_at_row(row, value) for row, value in enumerate(values)], known)
+    if known is not None and column.dtype != known:
+        raise RowError(0, f"is {dtype_name(column.dtype)}, earlier {dtype_name(known)}")
+    return column
 
 
 def _at_row(row: int, value: Any) -> Any:
@@ -38,7 +41,7 @@ def _at_row(row: int, value: Any) -> Any:
 
 def _uniform(kind: type[Any], values: Sequence[Any]) -> Column | None:
     """The common cases, without a Python step per row; None sends the values to the general case."""
-    number = _PLAIN_NUMBERS.get(kind)
+    number = NUMBERS.get(kind)
     if number is not None:
         try:
             return Dense(np.array(values, dtype=number))
@@ -72,14 +75,15 @@ def _stack(arrays: Sequence[NDArray[Any]]) -> Column | None:
     return Ragged.of(list(arrays)) if len(ranks) == 1 else None
 
 
-def _general(leaves: list[Any]) -> Column:
+def _general(leaves: list[Any], earlier: np.dtype[Any] | None) -> Column:
     present = [leaf for leaf in leaves if leaf is not None]
     dtypes = [leaf_dtype(leaf) for leaf in present]
     known = [dtype for dtype in dtypes if dtype != OBJECT]
-    if len(set(known)) > 1:
-        usual = (OBJECT, known[0])
+    if len(set(known) | ({earlier} if known and earlier is not None else set())) > 1:
+        first = known[0] if earlier is None else earlier
+        usual = (OBJECT, first)
         row = next(i for i, leaf in enumerate(leaves) if leaf is not None and leaf_dtype(leaf) not in usual)
-        raise RowError(row, f"is {dtype_name(leaf_dtype(leaves[row]))}, earlier {dtype_name(known[0])}")
+        raise RowError(row, f"is {dtype_name(leaf_dtype(leaves[row]))}, earlier {dtype_name(first)}")
     if len(present) < len(leaves) or len(known) < len(leaves) or not leaves:
         return _objects(leaves)
     if known[0] in (BYTES, TEXT):
@@ -208,7 +212,7 @@ def _fold_rows(rows: list[Any], start: int, size: int) -> Any:
         except RowError as error:
             raise RowError(start + error.row, error.text) from None
         return column.rows()[0]
-    return column.values if isinstance(column, Dense) else object_array(column.rows())
+    return array_of(column)
 
 
 def dtype_name(dtype: np.dtype[Any]) -> str:

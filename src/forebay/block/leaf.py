@@ -8,7 +8,7 @@ from forebay.block.column import RowError
 from forebay.block.spec import BYTES, OBJECT, TEXT, plain_dtype
 from forebay.block.structure import is_container
 
-_NUMBERS: dict[type[Any], type[Any]] = {
+NUMBERS: dict[type[Any], type[Any]] = {
     bool: np.bool_,
     int: np.int64,
     float: np.float64,
@@ -19,7 +19,7 @@ _NUMBERS: dict[type[Any], type[Any]] = {
 def as_leaf(value: Any) -> Any:
     """The value as it comes out of a pipeline: a NumPy scalar or array, bytes, str, None, or any other object."""
     kind = type(value)
-    number = _NUMBERS.get(kind)
+    number = NUMBERS.get(kind)
     if number is not None:
         try:
             return number(value)

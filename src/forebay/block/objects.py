@@ -7,7 +7,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from forebay.block.column import Column, Indices, RowError
-from forebay.block.spec import OBJECT, TensorSpec
+from forebay.block.leaf import leaf_dtype
+from forebay.block.spec import OBJECT, NoneSpec, TensorSpec
 
 
 class Objects(Column):
@@ -34,8 +35,16 @@ class Objects(Column):
         return OBJECT
 
     @property
+    def value_dtype(self) -> np.dtype[Any]:
+        """That of the first value that has one."""
+        dtypes = (leaf_dtype(value) for value in self.rows() if value is not None)
+        return next((dtype for dtype in dtypes if dtype != OBJECT), OBJECT)
+
+    @property
     def spec(self) -> TensorSpec:
         """The shape is that of an array of objects; () for plain ones."""
+        if self.values.ndim == 1 and len(self.values) and all(value is None for value in self.values):
+            return NoneSpec()
         return TensorSpec(self.values.shape[1:], OBJECT)
 
     def buffers(self) -> tuple[NDArray[Any], ...]:
@@ -61,6 +70,15 @@ class Objects(Column):
         for i, value in enumerate(self.values.flat):
             flat[i] = value.copy() if isinstance(value, np.ndarray) else value
         return Objects(out)
+
+    def shared(self) -> "Objects":
+        """Itself: objects count as read by others."""
+        return self
+
+    @property
+    def rows_alias(self) -> bool:
+        """Rows are the objects themselves."""
+        return True
 
     def unfold(self) -> tuple["Objects", Indices]:
         """For arrays of objects; plain ones go through ``build.unfold``."""

@@ -8,7 +8,7 @@ import numpy as np
 
 from forebay.block import Block, Cursor, Indices, RowError, concat_blocks, fold
 from forebay.errors import DataError
-from forebay.plan.check import flag, whole_number
+from forebay.plan.check import flag, keep_whole
 from forebay.plan.node import Build, Node
 from forebay.plan.spec import map_spec
 from forebay.run import Access, Operator, Reader, Setup, Site
@@ -24,7 +24,7 @@ class Batch(Node):
     kind = "batch"
 
     def __post_init__(self) -> None:
-        whole_number("batch", "batch_size", self.batch_size, 1)
+        keep_whole(self, "batch_size", 1)
         flag("batch", "drop_remainder", self.drop_remainder)
 
     def cardinality(self) -> int:
@@ -70,6 +70,7 @@ class _Batch(Operator):
 
     def pull(self) -> Block | None:
         """The whole batches of a block as views; one that spans blocks is put together."""
+        self.raise_pending()
         parts = self._whole_batches()
         if not parts:
             return None
@@ -78,13 +79,11 @@ class _Batch(Operator):
             folded = fold_block(parts, min(self._size, rows))
         except RowError as fault:
             good = fault.row // self._size * self._size
+            error = _unequal(self.site, self._index, fault)
             if good == 0:
-                for part in reversed(parts):
-                    self._reader.unread(part)
-                raise _unequal(self.site, self._index, fault) from None
-            block = concat_blocks(parts)
-            self._reader.unread(block.slice(good, rows))
-            rows, folded = good, fold_block([block.slice(0, good)], self._size)
+                raise error from None
+            self.fail_next(error)
+            rows, folded = good, fold_block([concat_blocks(parts).slice(0, good)], self._size)
         state = {"index": self._index, "in": parts[0].cursor.to_json()}
         self._index += rows
         return folded.at(Cursor(state))

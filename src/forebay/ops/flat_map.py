@@ -1,23 +1,24 @@
 """``flat_map``: a dataset for every element, one after another."""
 
-import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
-from forebay.block import START, Block, Cursor, RowError, Uniform, concat_blocks
-from forebay.errors import ForebayError, InternalError
+from forebay.block import START, Block, Cursor, RowError, Uniform
+from forebay.errors import InternalError
 from forebay.plan.check import arguments, function
 from forebay.plan.fingerprint import function_name
 from forebay.plan.lower import build, prepare
 from forebay.plan.node import UNKNOWN, Build, Node, Traits
 from forebay.plan.spec import static_spec
-from forebay.run import Operator, Reader, Setup
+from forebay.run import Operator, Pace, Reader, Setup
 from forebay.run.calls import RowCalls, Stage
+from forebay.run.coalesce import coalesce
 from forebay.run.keys import seed_of
-from forebay.run.pace import MAX_ROWS, MAX_SECONDS
+
+_MOST_FIRST = 1024
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -59,6 +60,7 @@ class _FlatMap(Operator):
         self._name = function_name(node.map_func)
         self._seed = node.seed
         self._setup = setup.with_unit(1)
+        self._pace = Pace(setup.block_bytes)
         self._uniform = Uniform()
         self._index = 0
         self._epoch = 0
@@ -79,24 +81,7 @@ class _FlatMap(Operator):
 
     def pull(self) -> Block | None:
         """Rows of one inner dataset, or of several small ones together."""
-        self.raise_pending()
-        first = self._next_rows()
-        if first is None:
-            return None
-        blocks, rows, size = [first], first.rows, first.nbytes
-        deadline = time.perf_counter() + MAX_SECONDS
-        # Small inner datasets would otherwise cost every later operator a block each.
-        while rows < MAX_ROWS // 4 and size < self._setup.block_bytes // 4 and time.perf_counter() < deadline:
-            try:
-                more = self._next_rows()
-            except ForebayError as error:
-                self.fail_next(error)
-                break
-            if more is None:
-                break
-            blocks.append(more)
-            rows, size = rows + more.rows, size + more.nbytes
-        return concat_blocks(blocks)
+        return coalesce(self, self._pace, self._next_rows)
 
     def _next_rows(self) -> Block | None:
         while True:
@@ -120,8 +105,6 @@ class _FlatMap(Operator):
         try:
             self._uniform.check(block.structure, block.columns)
         except RowError as fault:
-            assert self._rows is not None
-            self._rows.unread(block)
             raise self.site.data_error(self._index, f"the inner dataset's element: {fault.text}") from None
 
     def _open(self) -> bool:
@@ -134,11 +117,12 @@ class _FlatMap(Operator):
             given = type(results[0]).__name__
             error = self.site.data_error(self._index, f"{self._name} returned a {given}, it must return a Dataset")
         if error is not None:
-            self._reader.unread(element)
             raise error
         assert isinstance(plan, Node)
         self._input = element
-        self._inner = build(prepare(plan, seed_of(self._seed, self._index), self._setup.rules), self._setup)
+        # What the last inner datasets gave is a fair guess at this one, so it need not begin with one row.
+        setup = replace(self._setup, first=min(self._pace.rows, _MOST_FIRST))
+        self._inner = build(prepare(plan, seed_of(self._seed, self._index), setup.rules), setup)
         self._rows = Reader(self._inner)
         self._rows.seek(self._resume, self._epoch)
         self._resume = START

@@ -9,7 +9,7 @@ import numpy as np
 
 from forebay.block import Block, Cursor, Indices, RowBuilder
 from forebay.errors import ForebayError, PlanError
-from forebay.plan.check import arguments, flag, function, optional_seed
+from forebay.plan.check import arguments, flag, function, keep_seed
 from forebay.plan.fingerprint import function_name
 from forebay.plan.node import Build, Node, Traits
 from forebay.plan.spec import static_spec
@@ -34,7 +34,7 @@ class Map(Node):
         function("map", "map_func", self.map_func)
         flag("map", "batched", self.batched)
         flag("map", "rng", self.rng)
-        optional_seed("map", self.seed)
+        keep_seed(self)
         if not self.earlier:
             arguments("map", self.map_func, static_spec(self.input), extra=int(self.rng))
         if self.batched and self.rng:
@@ -113,7 +113,6 @@ class _Map(Operator):
         self._reader.seek(Cursor.from_json(state["in"]).after(cursor.skip), epoch)
         self._index = state["index"] + cursor.skip
         self._epoch = epoch
-        self._pace.restart()
         return 0
 
     def pull(self) -> Block | None:
@@ -127,7 +126,6 @@ class _Map(Operator):
         made, error = self._function(block, indices, self._epoch)
         done = 0 if made is None else made.rows
         if error is not None:
-            self._reader.unread(block.slice(done, block.rows))
             if made is None:
                 raise error
             self.fail_next(error)

@@ -5,7 +5,7 @@ from collections import deque
 from dataclasses import dataclass
 
 from forebay.block import Block, Cursor
-from forebay.plan.check import whole_number
+from forebay.plan.check import keep_whole
 from forebay.plan.node import Build, Node, Traits
 from forebay.run import Access, Operator, Setup
 
@@ -25,7 +25,7 @@ class Prefetch(Node):
 
     def __post_init__(self) -> None:
         if self.buffer_size is not None:
-            whole_number("prefetch", "buffer_size", self.buffer_size, 0, also=(AUTOTUNE,))
+            keep_whole(self, "buffer_size", 0, also=(AUTOTUNE,))
 
     def cardinality(self) -> int:
         """The input's."""
@@ -75,10 +75,10 @@ class _Prefetch(Operator):
         block = self._worker.take()
         if block is None:
             error = self._worker.error
+            self._ended = True
             self._stop()
             if error is not None:
                 raise error
-            self._ended = True
         return block
 
     def _stop(self) -> None:

@@ -3,9 +3,10 @@
 from dataclasses import dataclass
 
 from forebay.block import Block, Cursor
-from forebay.plan.check import whole_number
+from forebay.plan.check import keep_whole
 from forebay.plan.node import INFINITE, Build, Node, Traits
-from forebay.run import Operator, Reader, Setup
+from forebay.run import Operator, Pace, Reader, Setup
+from forebay.run.coalesce import coalesce
 
 # Epochs of one endless repeat; the next iteration of the same dataset counts on from here.
 _ENDLESS = 1 << 32
@@ -22,7 +23,7 @@ class Repeat(Node):
 
     def __post_init__(self) -> None:
         if self.count is not None:
-            whole_number("repeat", "count", self.count, 0, also=(-1,))
+            keep_whole(self, "count", 0, also=(-1,))
 
     @property
     def rounds(self) -> int | None:
@@ -44,15 +45,16 @@ class Repeat(Node):
 
     def lower(self, setup: Setup, build: Build) -> Operator:
         """Seek the input to its start after each round."""
-        return _Repeat(self, build(self.input, setup))
+        return _Repeat(self, setup, build(self.input, setup))
 
 
 class _Repeat(Operator):
     """State: the round and the input's cursor. Every round is an epoch of its own to what shuffles below."""
 
-    def __init__(self, node: Repeat, source: Operator) -> None:
+    def __init__(self, node: Repeat, setup: Setup, source: Operator) -> None:
         super().__init__(node.site, source)
         self._reader = Reader(source)
+        self._pace = Pace(setup.block_bytes)
         self._rounds = node.rounds
         self._rows = node.input.cardinality()
         self._epoch = 0
@@ -80,13 +82,17 @@ class _Repeat(Operator):
             self._reader.seek(cursor, self._epoch * (self._rounds or _ENDLESS) + number)
 
     def pull(self) -> Block | None:
-        """Blocks of this round, then of the next. A round without rows ends it all, or it would never end."""
+        """Blocks of this round, then of the next; short rounds together."""
+        return coalesce(self, self._pace, self._next_rows)
+
+    def _next_rows(self) -> Block | None:
         while self._rounds is None or self._round < self._rounds:
             block = self._reader.next()
             if block is not None:
                 self._empty = False
                 return block.at(Cursor({"round": self._round, "in": block.cursor.to_json()}))
             if self._empty:
+                # A round without rows ends it all, or it would never end.
                 return None
             self._start(self._round + 1, Cursor(None))
         return None

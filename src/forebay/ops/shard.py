@@ -6,7 +6,7 @@ import numpy as np
 
 from forebay.block import Block, Cursor
 from forebay.errors import PlanError
-from forebay.plan.check import whole_number
+from forebay.plan.check import keep_whole
 from forebay.plan.node import Build, Node, Traits
 from forebay.run import Operator, Reader, Setup
 
@@ -22,8 +22,8 @@ class Shard(Node):
     traits = Traits(same_elements=True)
 
     def __post_init__(self) -> None:
-        whole_number("shard", "num_shards", self.num_shards, 1)
-        whole_number("shard", "index", self.index, 0)
+        keep_whole(self, "num_shards", 1)
+        keep_whole(self, "index", 0)
         if self.index >= self.num_shards:
             raise PlanError(f"shard(num_shards={self.num_shards}, index={self.index}): index must be below num_shards")
 

@@ -1,6 +1,7 @@
 """``shuffle``: rows in random order, through a buffer or over everything."""
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -9,9 +10,10 @@ from forebay._native import permute
 from forebay.block import Block, Cursor, Indices
 from forebay.errors import InternalError, PlanError
 from forebay.ops.shuffle_buffer import ShuffleBuffer
-from forebay.plan.check import flag, optional_seed, whole_number
+from forebay.plan.check import flag, keep_seed, keep_whole
 from forebay.plan.node import Build, Node, Traits
 from forebay.run import Access, Operator, Pace, ReadRows, Setup
+from forebay.run.access import gather_until_fault
 from forebay.run.keys import key_of, words
 from forebay.run.picks import Picks
 
@@ -33,8 +35,8 @@ class Shuffle(Node):
 
     def __post_init__(self) -> None:
         if self.buffer_size is not None:
-            whole_number("shuffle", "buffer_size", self.buffer_size, 1)
-        optional_seed("shuffle", self.seed)
+            keep_whole(self, "buffer_size", 1)
+        keep_seed(self)
         flag("shuffle", "reshuffle_each_iteration", self.reshuffle_each_iteration)
         if self.buffer_size is None and self.input.access() is None:
             raise PlanError(
@@ -42,7 +44,7 @@ class Shuffle(Node):
                 "does not offer that: give a buffer_size, or shuffle before it"
             )
 
-    @property
+    @cached_property
     def whole(self) -> bool:
         """Whether the order is uniform over everything. Part of what the plan means, not of how it is run."""
         if self.buffer_size is None:
@@ -139,7 +141,6 @@ class _PermutedReads(Operator):
         self._picks = Picks(self._size, self._seed, epoch if self._each_epoch else 0)
         self._picks.seek(step, self._access.length)
         self._ahead = self._ahead[:0]
-        self._pace.restart()
         return 0
 
     def pull(self) -> Block | None:
@@ -150,8 +151,8 @@ class _PermutedReads(Operator):
         if not len(self._ahead):
             return None
         step = self._picks.position - len(self._ahead)
-        block = self._access.gather(self._ahead[:rows], self._epoch)
-        self._ahead = self._ahead[rows:]
+        block = gather_until_fault(self._access, self._ahead[:rows], self._epoch)
+        self._ahead = self._ahead[block.rows :]
         self._pace.observe(block.rows, block.nbytes, 0.0)
         return block.at(Cursor({"step": step}))
 

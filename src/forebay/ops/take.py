@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from forebay.block import Block, Cursor
-from forebay.plan.check import whole_number
+from forebay.plan.check import keep_whole
 from forebay.plan.node import Build, Node, Traits, element_count
 from forebay.run import Operator, Reader, Setup
 
@@ -18,7 +18,7 @@ class Take(Node):
     traits = Traits(same_elements=True)
 
     def __post_init__(self) -> None:
-        whole_number("take", "count", self.count, 0, also=(-1,))
+        keep_whole(self, "count", 0, also=(-1,))
 
     def cardinality(self) -> int:
         """No more than asked for, no more than there are."""

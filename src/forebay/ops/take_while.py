@@ -55,7 +55,6 @@ class _TakeWhile(Operator):
         self._reader.seek(Cursor.from_json(state["in"]).after(passed), epoch)
         self._index = state["index"] + passed
         self._ended = False
-        self._pace.restart()
         return cursor.skip - passed
 
     def pull(self) -> Block | None:
@@ -70,7 +69,6 @@ class _TakeWhile(Operator):
         if passed < len(answers):
             self._ended = True
         elif error is not None:
-            self._reader.unread(block.slice(passed, block.rows))
             if passed == 0:
                 raise error
             self.fail_next(error)

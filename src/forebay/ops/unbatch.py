@@ -7,7 +7,7 @@ import numpy as np
 
 from forebay.block import Block, Column, Cursor, Indices, RowError, TensorSpec, flatten, unfold
 from forebay.block.objects import Objects
-from forebay.block.spec import OBJECT
+from forebay.block.spec import OBJECT, NoneSpec
 from forebay.errors import PlanError
 from forebay.plan.node import UNKNOWN, Build, Node
 from forebay.plan.spec import map_spec, static_spec
@@ -35,23 +35,17 @@ class Unbatch(Node):
         if rows <= 0:
             return rows
         leaves = [] if spec is None else flatten(spec, (TensorSpec,))[0]
-        sizes = {leaf.shape[0] if leaf.shape else None for leaf in leaves}
+        sizes = {leaf.shape[0] if leaf.shape else None for leaf in leaves if not isinstance(leaf, NoneSpec)}
         size = sizes.pop() if len(sizes) == 1 else None
         return UNKNOWN if size is None else rows * size
 
     def spec(self, *inputs: Any) -> Any | None:
         """Without the first axis."""
-        return map_spec(_element, inputs[0])
+        return map_spec(lambda leaf: leaf.without_leading(), inputs[0])
 
     def lower(self, setup: Setup, build: Build) -> Operator:
         """Block by block."""
         return _Unbatch(self, build(self.input, setup.with_unit(1)))
-
-
-def _element(leaf: TensorSpec) -> TensorSpec | None:
-    if leaf.shape is None:
-        return leaf
-    return TensorSpec(leaf.shape[1:], leaf.dtype) if leaf.shape else None
 
 
 class _Unbatch(Operator):
@@ -71,13 +65,15 @@ class _Unbatch(Operator):
 
     def pull(self) -> Block | None:
         """The rows of the first block that gives any."""
+        self.raise_pending()
         while (block := self._reader.next()) is not None:
             try:
                 rows = self._split(block)
             except RowError as fault:
-                self._reader.unread(block.slice(fault.row, block.rows))
+                error = self.site.data_error(self._index + fault.row, fault.text)
                 if fault.row == 0:
-                    raise self.site.data_error(self._index, fault.text) from None
+                    raise error from None
+                self.fail_next(error)
                 block = block.slice(0, fault.row)
                 rows = self._split(block)
             state = {"index": self._index, "in": block.cursor.to_json()}

@@ -37,6 +37,7 @@ class _Hasher:
     def __init__(self) -> None:
         self.state = blake2b(digest_size=8)
         self._seen: dict[int, int] = {}
+        self._kept: list[Any] = []  # An id means something only as long as its object lives.
 
     def feed(self, value: Any) -> None:
         """Dispatch on what the value is; objects met before count by when they were first met."""
@@ -49,6 +50,7 @@ class _Hasher:
             self._text(str(self._seen[id(value)]))
             return
         self._seen[id(value)] = len(self._seen)
+        self._kept.append(value)
         for part in self._parts(value):
             self.feed(part)
 

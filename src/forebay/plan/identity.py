@@ -1,6 +1,9 @@
 """Whether a saved state belongs to a plan, and if not, what differs."""
 
+import json
 import re
+from hashlib import blake2b
+from typing import Any
 
 from forebay.errors import CursorError
 from forebay.plan.node import Node
@@ -23,6 +26,26 @@ def layout(node: Node) -> str:
     if node.traits.transparent:
         return inputs
     return f"{node.layout()}({inputs})" if inputs else node.layout()
+
+
+def signed(state: dict[str, Any]) -> dict[str, Any]:
+    """The state with a checksum, so that no operator has to expect numbers that none of them wrote."""
+    return {**state, "checksum": _checksum(state)}
+
+
+def check_signature(state: dict[str, Any]) -> None:
+    """CursorError if the state is not as it was signed."""
+    rest = {key: value for key, value in state.items() if key != "checksum"}
+    if state["checksum"] != _checksum(rest):
+        raise CursorError("the state has been changed or damaged since state_dict() returned it")
+
+
+def _checksum(state: dict[str, Any]) -> str:
+    try:
+        text = json.dumps(state, sort_keys=True)
+    except (TypeError, ValueError) as error:
+        raise CursorError(f"the state is not JSON: {error}; perhaps a generator's own state_dict() is not") from error
+    return blake2b(text.encode(), digest_size=8).hexdigest()
 
 
 def check_same_plan(saved: list[str], here: list[str], strict: bool) -> None:

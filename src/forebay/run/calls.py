@@ -33,10 +33,14 @@ class Stage:
 
 
 class RowCalls:
-    """Runs one function, or several back to back, on every element of a block."""
+    """Runs one function, or several back to back, on every element of a block.
 
-    def __init__(self, *stages: Stage) -> None:
+    `keep` says that the block is still needed afterwards, whatever the function does to its arguments.
+    """
+
+    def __init__(self, *stages: Stage, keep: bool = False) -> None:
         self._stages = stages
+        self._keep = keep
         self._normalizers = [Normalizer() for _ in stages[1:]]
         self._generators: list[Generators | None] = [None] * len(stages)
         self._epoch: int | None = None
@@ -60,22 +64,24 @@ class RowCalls:
 
     def _chain(self, block: Block) -> Iterator[Any]:
         """The results, one element through all functions before the next: only one is ever in between."""
-        iterator = block.private().calls(self._stages[0].function)
+        # A single function is never called again for the same rows, so it may have them for itself.
+        rows = block.scratch() if self._keep or len(self._stages) > 1 else block.private()
+        iterator = rows.calls(self._stages[0].function)
         for stage, normalize in zip(self._stages[1:], self._normalizers):
             # The first value is looked at now, since it decides how values are passed on.
             first = normalize(next(iterator))
-            values = chain((first,), map(normalize, iterator))
+            values = chain((first,), map(normalize.fast, iterator))
             iterator = starmap(stage.function, values) if normalize.unpacks else map(stage.function, values)
         return iterator
 
     def _fault(self, block: Block, indices: Indices, row: int, cause: Exception) -> ForebayError:
         """What went wrong at a row, found by going through it once more, step by step."""
-        _, error = self._step_by_step(block.slice(row, row + 1), indices[row : row + 1], 0)
-        if error is None:
-            # It went well this time: the function does not depend on its arguments alone.
-            stage = self._stages[-1]
-            error = stage.site.function_error(int(indices[row]), stage.name, cause)
-        return error
+        error = None
+        if len(self._stages) > 1:
+            _, error = self._step_by_step(block.slice(row, row + 1), indices[row : row + 1], 0)
+        # If it went well this time, the function does not depend on its arguments alone.
+        stage = self._stages[-1]
+        return error or stage.site.function_error(int(indices[row]), stage.name, cause)
 
     def _step_by_step(self, block: Block, indices: Indices, epoch: int) -> tuple[list[Any], ForebayError | None]:
         self._rekey(epoch)
@@ -143,7 +149,7 @@ class ColumnCalls:
         return concat_blocks(parts) if parts else None, fault
 
     def _apply(self, block: Block) -> Block:
-        arguments = block.private()
+        arguments = block.scratch(whole=True)
         element = arguments.structure.unflatten([array_of(column) for column in arguments.columns])
         result = self._stage.function(*element) if block.structure.is_tuple else self._stage.function(element)
         leaves, structure = flatten(result)

@@ -35,13 +35,15 @@ class Site:
 class Setup:
     """What an operator is told when it is made: none of it may change its rows.
 
-    Blocks grow to `block_bytes`, and hold a multiple of `unit` rows where that is free to choose. `rules` are
-    those that plans made while running (as in ``flat_map``) are optimised with.
+    Blocks grow to `block_bytes`, and hold a multiple of `unit` rows where that is free to choose. Sources that read
+    by number may begin with blocks of `first` rows. `rules` are those that plans made while running (as in
+    ``flat_map``) are optimised with.
     """
 
     block_bytes: int
     rules: tuple[Any, ...] = ()
     unit: int = 1
+    first: int = 1
 
     def with_unit(self, unit: int) -> "Setup":
         """The same for an operator whose rows are wanted in multiples of `unit`."""
@@ -53,8 +55,8 @@ class Operator(ABC):
 
     ``seek`` comes before the first ``pull``. It goes as near before the row that the cursor names as it can,
     and returns how many rows the caller still has to drop; ``Reader`` does that. How rows are cut into blocks
-    may differ from one time to the next. After an error, ``pull`` tries the same rows again. An operator is
-    used by one thread at a time.
+    may differ from one time to the next. After an error an operator is good for nothing but ``seek`` and
+    ``close``: whoever goes on, goes on from a cursor. An operator is used by one thread at a time.
     """
 
     def __init__(self, site: Site, *inputs: "Operator") -> None:

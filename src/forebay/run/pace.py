@@ -1,5 +1,7 @@
 """How many rows to make into the next block."""
 
+import time
+
 # Per-block work costs some ten microseconds; beyond this many rows it no longer shows in the cost of a row.
 MAX_ROWS = 16384
 # Slow functions: rows that take longer together than this come out in smaller blocks, so that the consumer,
@@ -14,14 +16,15 @@ class Pace:
     The answers depend on clocks and sizes, so nothing may follow from them but where blocks are cut.
     """
 
-    def __init__(self, block_bytes: int, unit: int = 1) -> None:
+    def __init__(self, block_bytes: int, unit: int = 1, first: int = 1) -> None:
         self._bytes = block_bytes
         self._unit = unit
-        self.rows = unit
+        self.rows = max(unit, first)
 
-    def restart(self) -> None:
-        """Small again: a new reader is waiting for its first row."""
-        self.rows = self._unit
+    @staticmethod
+    def in_time(began: float) -> bool:
+        """Whether there is time left for more rows in a block that was begun then."""
+        return time.perf_counter() - began < MAX_SECONDS
 
     def observe(self, rows: int, nbytes: int, seconds: float) -> None:
         """Learn from rows just made. Reads the size of the next block from `rows` afterwards."""

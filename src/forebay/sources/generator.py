@@ -17,7 +17,6 @@ from forebay.plan.check import function
 from forebay.plan.fingerprint import function_name
 from forebay.plan.node import UNKNOWN, Build, Node
 from forebay.run import Operator, Pace, Setup
-from forebay.run.pace import MAX_SECONDS
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -32,6 +31,8 @@ class Generator(Node):
 
     def __post_init__(self) -> None:
         function(self.kind, "generator", self.generator)
+        if not isinstance(self.args, (tuple, list)):
+            raise PlanError(f"from_generator(args={self.args!r}): args must be a tuple of arguments")
         if self.output_signature is not None:
             for leaf in flatten(self.output_signature, (TensorSpec,))[0]:
                 if not isinstance(leaf, TensorSpec):
@@ -64,13 +65,10 @@ class _RunGenerator(Operator):
         self._index = 0
         self._skip = 0
         self._own_state: Any = None
-        self._broken: ForebayError | None = None
 
     def seek(self, cursor: Cursor, epoch: int) -> int:
         """By the generator's own state, or else by running it again from the start."""
         self.close()
-        self._broken = None
-        self._pace.restart()
         state = cursor.state or {"index": 0, "own": None}
         self._index, self._own_state = state["index"], state["own"]
         self._skip = cursor.skip + (0 if self._own_state is not None else self._index)
@@ -79,39 +77,40 @@ class _RunGenerator(Operator):
 
     def pull(self) -> Block | None:
         """As many elements as the generator gives in a short time."""
-        # A generator that has raised is at its end: asking it again would look like a normal finish.
-        if self._broken is not None:
-            raise self._broken
+        self.raise_pending()
         iterator = self._opened()
         state = {"index": self._index, "own": self._snapshot(iterator)}
         elements: list[Any] = []
         began = time.perf_counter()
-        self._fill(iterator, elements)
+        error = self._fill(iterator, elements)
         block, fault = self._builder.build(elements) if elements else (None, None)
         if fault is not None:
-            self._broken = self.site.data_error(self._index + fault.row, fault.text)
+            error = self.site.data_error(self._index + fault.row, fault.text)
         if block is None:
-            if self._broken is not None:
-                raise self._broken
+            if error is not None:
+                raise error
             return None
+        if error is not None:
+            self.fail_next(error)
         self._pace.observe(len(elements), block.nbytes, time.perf_counter() - began)
         self._index += block.rows
         return block.at(Cursor(state))
 
-    def _fill(self, iterator: Iterator[Any], elements: list[Any]) -> None:
-        deadline = time.perf_counter() + MAX_SECONDS
+    def _fill(self, iterator: Iterator[Any], elements: list[Any]) -> ForebayError | None:
+        began = time.perf_counter()
         try:
             while len(elements) < self._pace.rows:
                 element = next(iterator)
                 elements.append(element if self._conform is None else self._conform(element))
-                if len(elements) % 16 == 0 and time.perf_counter() > deadline:
-                    return
+                if len(elements) % 16 == 0 and not self._pace.in_time(began):
+                    break
         except StopIteration:
-            return
+            return None
         except RowError as error:
-            self._broken = self.site.data_error(self._index + len(elements), error.text)
+            return self.site.data_error(self._index + len(elements), error.text)
         except Exception as error:
-            self._broken = self.site.function_error(self._index + len(elements), self._name, error)
+            return self.site.function_error(self._index + len(elements), self._name, error)
+        return None
 
     def _opened(self) -> Iterator[Any]:
         if self._iterator is None:
@@ -186,9 +185,14 @@ def _cast(spec: TensorSpec, value: Any, path: str) -> Any:
 
 def signature_from_types(types: Any, shapes: Any) -> Any:
     """The signature that tf.data's older `output_types` and `output_shapes` arguments stand for."""
-    if isinstance(types, dict):
-        return {key: signature_from_types(types[key], None if shapes is None else shapes[key]) for key in types}
-    if isinstance(types, tuple):
-        parts = shapes if shapes is not None else (None,) * len(types)
-        return tuple(signature_from_types(part, shape) for part, shape in zip(types, parts, strict=True))
+    try:
+        if isinstance(types, dict):
+            return {key: signature_from_types(types[key], None if shapes is None else shapes[key]) for key in types}
+        if isinstance(types, tuple):
+            parts = shapes if shapes is not None else (None,) * len(types)
+            if len(parts) != len(types):
+                raise PlanError(f"from_generator(): {len(types)} output_types, but {len(parts)} output_shapes")
+            return tuple(signature_from_types(part, shape) for part, shape in zip(types, parts))
+    except (KeyError, TypeError) as error:
+        raise PlanError(f"from_generator(): output_shapes has another structure than output_types: {error!r}") from None
     return TensorSpec(shapes, types)

@@ -123,7 +123,7 @@ def slices(tensors: Any, label: str | None, where: str) -> Slices:
         raise PlanError(f"from_tensor_slices(): all leaves must have the same length, got {listed}")
     length = next(iter(lengths.values()))
     # A leaf that is None is None in every element.
-    filled = tuple(Objects(np.full(length, None)) if column is None else column for column in columns)
+    filled = tuple(Objects(np.full(length, None)) if column is None else column.shared() for column in columns)
     return Slices(structure=structure, columns=filled, length=length, label=label, where=where)
 
 
@@ -134,7 +134,14 @@ def single_element(tensors: Any, label: str | None, where: str) -> Slices:
         _column("from_tensors", path, partial(column_from_rows, [leaf]))
         for path, leaf in zip(structure.paths(), leaves)
     ]
-    return Slices(structure=structure, columns=tuple(columns), length=1, whole=True, label=label, where=where)
+    return Slices(
+        structure=structure,
+        columns=tuple(column.shared() for column in columns),
+        length=1,
+        whole=True,
+        label=label,
+        where=where,
+    )
 
 
 def _flat(call: str, tensors: Any) -> tuple[list[Any], Structure]:
