@@ -103,14 +103,14 @@ void read_rows(int file, std::int64_t offset, std::int64_t stride, Ints rows, By
 
 NB_MODULE(_native, m) {
   m.doc() = "Forebay's kernels. They work on int64 and uint8 arrays in place and run without the interpreter's lock.";
-  m.def("gather_ranges", &gather_ranges, nb::arg("source"), nb::arg("starts"), nb::arg("stops"), nb::arg("out"),
+  m.def("gather_ranges", &gather_ranges, nb::arg("source").noconvert(), nb::arg("starts").noconvert(), nb::arg("stops").noconvert(), nb::arg("out").noconvert(),
         "Copy the byte ranges [starts[i], stops[i]) of source behind one another into out.");
-  m.def("permute", &permute, nb::arg("positions"), nb::arg("size"), nb::arg("key0"), nb::arg("key1"), nb::arg("out"),
+  m.def("permute", &permute, nb::arg("positions").noconvert(), nb::arg("size"), nb::arg("key0"), nb::arg("key1"), nb::arg("out").noconvert(),
         "Write where each position of [0, size) goes under the bijection that the key selects.");
-  m.def("exchange", &exchange, nb::arg("buffer"), nb::arg("slots"), nb::arg("incoming"), nb::arg("out"),
+  m.def("exchange", &exchange, nb::arg("buffer").noconvert(), nb::arg("slots").noconvert(), nb::arg("incoming").noconvert(), nb::arg("out").noconvert(),
         "For each slot in turn: move its entry to out and the incoming entry into the slot.");
-  m.def("drain", &drain, nb::arg("buffer"), nb::arg("slots"), nb::arg("out"),
+  m.def("drain", &drain, nb::arg("buffer").noconvert(), nb::arg("slots").noconvert(), nb::arg("out").noconvert(),
         "For each slot in turn: move its entry to out and the last live entry into the slot.");
-  m.def("read_rows", &read_rows, nb::arg("file"), nb::arg("offset"), nb::arg("stride"), nb::arg("rows"), nb::arg("out"),
+  m.def("read_rows", &read_rows, nb::arg("file"), nb::arg("offset"), nb::arg("stride"), nb::arg("rows").noconvert(), nb::arg("out").noconvert(),
         "Read rows of equal size from an open file, row r lying at offset + r * stride, into out.");
 }
