@@ -215,7 +215,7 @@ class Dataset(Generic[T_co]):
         num_parallel_calls: int | None = None,
         deterministic: bool | None = None,
         *,
-        executor: str = "auto",
+        executor: str = "thread",
         batched: bool = False,
         rng: bool = False,
         seed: int | None = None,
@@ -259,19 +259,34 @@ class Dataset(Generic[T_co]):
         )
 
     def filter(
-        self, predicate: Callable[..., Any], name: str | None = None, *, batched: bool = False
+        self,
+        predicate: Callable[..., Any],
+        name: str | None = None,
+        *,
+        num_parallel_calls: int | None = None,
+        executor: str = "thread",
+        batched: bool = False,
     ) -> "Dataset[T_co]":
         """Only the elements that `predicate` returns True for.
 
         Args:
             predicate: gets an element as the function of ``map`` does.
             name: what to call this step in errors and plans.
+            num_parallel_calls: as for ``map``.
+            executor: as for ``map``.
             batched: call `predicate` with whole columns; it returns an array of booleans.
 
         >>> list(Dataset.range(6).filter(lambda x: x % 3 == 0))
         [np.int64(0), np.int64(3)]
         """
-        return self._then(Filter, name, predicate=predicate, batched=batched)
+        return self._then(
+            Filter,
+            name,
+            predicate=predicate,
+            num_parallel_calls=num_parallel_calls,
+            executor=executor,
+            batched=batched,
+        )
 
     def batch(self, batch_size: int, drop_remainder: bool = False, *, name: str | None = None) -> "Dataset[Any]":
         """Consecutive elements stacked along a new first axis.

@@ -73,6 +73,7 @@ class Predicate:
         self._columns = ColumnCalls(call) if batched else None
 
     def __call__(self, block: Block, indices: Indices, epoch: int) -> Answers:
+        """One answer per row, up to the first that fails, and that failure."""
         if self._columns is not None:
             made, error = self._columns(block, indices)
             if made is None:
