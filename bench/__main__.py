@@ -21,9 +21,7 @@ RESULTS = Path(__file__).resolve().parent / "results"
 def parse(arguments: list[str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m bench", description="Forebay beside its peers.")
     names = [workload.name for workload in WORKLOADS]
-    parser.add_argument(
-        "workloads", nargs="*", metavar="WORKLOAD", help=f"of {', '.join(names)}; default all"
-    )
+    parser.add_argument("workloads", nargs="*", metavar="WORKLOAD", help=f"of {', '.join(names)}; default all")
     parser.add_argument("--quick", action="store_true", help="one round, few rows: a smoke test")
     parser.add_argument("--only", nargs="+", metavar="LIBRARY", help="leave out every other library")
     parser.add_argument("--rounds", type=int, help="how often each contender runs (default 3, quick 1)")

@@ -43,10 +43,7 @@ def _panel(panel: Any, result: WorkloadResult) -> None:
     ran.sort(key=lambda outcome: outcome.median or 0, reverse=not unit.higher_is_better)
     names = [outcome.contender.name for outcome in ran]
     values = [outcome.median or 0.0 for outcome in ran]
-    colours = [
-        OURS if o.contender.library == "forebay" else REFERENCE if o.contender.reference else PEER
-        for o in ran
-    ]
+    colours = [OURS if o.contender.library == "forebay" else REFERENCE if o.contender.reference else PEER for o in ran]
     panel.barh(names, values, color=colours, height=0.7)
     for row, (outcome, value) in enumerate(zip(ran, values)):
         text = f"  {quantity(value, unit)} {unit.name}"
@@ -58,9 +55,7 @@ def _panel(panel: Any, result: WorkloadResult) -> None:
     low, high = min(values), max(values)
     panel.set_xlim(low / 3, high * (high / low) ** 0.45 * 3)
     better = "higher" if unit.higher_is_better else "lower"
-    panel.set_title(
-        f"{result.workload.name}: {result.workload.title}", loc="left", fontsize=9, fontweight="bold"
-    )
+    panel.set_title(f"{result.workload.name}: {result.workload.title}", loc="left", fontsize=9, fontweight="bold")
     panel.set_xlabel(f"{unit.name}, log scale, {better} is better", fontsize=8)
     panel.tick_params(labelsize=8)
     panel.spines[["top", "right"]].set_visible(False)

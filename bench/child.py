@@ -17,11 +17,7 @@ def main(arguments: list[str]) -> None:
     workload_name, contender_name, rows, *flags = arguments
     answer = os.dup(1)
     os.dup2(2, 1)
-    sample = (
-        find(workload_name)
-        .contender(contender_name)
-        .measure(Task(rows=int(rows), verify="--verify" in flags))
-    )
+    sample = find(workload_name).contender(contender_name).measure(Task(rows=int(rows), verify="--verify" in flags))
     with os.fdopen(answer, "w") as out:
         json.dump(sample, out)
 

@@ -17,9 +17,7 @@ def show(result: WorkloadResult, console: Console) -> None:
     workload = result.workload
     ours = [name for name in workload.ratios_of if result.value(name) is not None]
     throughput = workload.unit.higher_is_better
-    table = Table(
-        title=f"{workload.name}  {escape(workload.title)}", title_justify="left", caption=workload.notes
-    )
+    table = Table(title=f"{workload.name}  {escape(workload.title)}", title_justify="left", caption=workload.notes)
     table.add_column("contender")
     table.add_column(workload.unit.name, justify="right")
     table.add_column("min to max", justify="right")
@@ -32,9 +30,7 @@ def show(result: WorkloadResult, console: Console) -> None:
     for outcome in result.outcomes:
         row = [outcome.contender.name, *_figures(outcome, workload.unit)]
         row += [_ahead(result, name, outcome.contender.name) for name in ours]
-        style = (
-            "bold" if outcome.contender.library == "forebay" else "dim" if outcome.contender.reference else ""
-        )
+        style = "bold" if outcome.contender.library == "forebay" else "dim" if outcome.contender.reference else ""
         note = outcome.problem or outcome.contender.note
         table.add_row(*row, f"[red]{escape(note)}[/red]" if outcome.problem else escape(note), style=style)
     console.print(table)

@@ -70,9 +70,7 @@ class WorkloadResult:
         ran = [
             (outcome.median, outcome.contender.name)
             for outcome in self.outcomes
-            if outcome.contender.library == library
-            and not outcome.contender.reference
-            and outcome.median is not None
+            if outcome.contender.library == library and not outcome.contender.reference and outcome.median is not None
         ]
         if not ran:
             return None

@@ -240,14 +240,10 @@ WORKLOADS = (
         ratios_of=(),
         contenders=(
             *PIPELINES,
-            Contender(
-                "tf.data", "tensorflow", tf_take_states, "tf.train.Checkpoint, W1's pipeline", reference=True
-            ),
+            Contender("tf.data", "tensorflow", tf_take_states, "tf.train.Checkpoint, W1's pipeline", reference=True),
             Contender("grain", "grain", grain_take_states, "get_state(), whole shuffle", reference=True),
         ),
-        targets=tuple(
-            ValueBelow(each.name, STATE_LIMIT_MS, "ms", "slowest state_dict()") for each in PIPELINES
-        ),
+        targets=tuple(ValueBelow(each.name, STATE_LIMIT_MS, "ms", "slowest state_dict()") for each in PIPELINES),
     ),
     Workload(
         name="restore",
@@ -257,12 +253,8 @@ WORKLOADS = (
         quick_rows=10_000_000,
         ratios_of=(),
         contenders=(
-            Contender(
-                "forebay shuffle()", "forebay", partial(restore, buffer=None), "uniform over everything"
-            ),
-            Contender(
-                "forebay shuffle(10_000)", "forebay", partial(restore, buffer=10_000), "buffer of 10,000"
-            ),
+            Contender("forebay shuffle()", "forebay", partial(restore, buffer=None), "uniform over everything"),
+            Contender("forebay shuffle(10_000)", "forebay", partial(restore, buffer=10_000), "buffer of 10,000"),
             Contender(
                 "grain",
                 "grain",

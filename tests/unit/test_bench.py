@@ -67,9 +67,7 @@ def test_a_failing_contender_is_reported_with_its_last_words():
 
 
 def test_rows_are_counted_in_every_run():
-    short = contender(
-        "short", "numpy", lambda data, rows: lambda: [np.arange(rows - 1)], check=checks.doubled
-    )
+    short = contender("short", "numpy", lambda data, rows: lambda: [np.arange(rows - 1)], check=checks.doubled)
     with pytest.raises(WrongData, match="short yielded 99 rows, expected 100"):
         short.measure(Task(rows=100, verify=False))
 
@@ -167,9 +165,7 @@ def test_peak_memory_falls_back_to_sampling(monkeypatch):
 
 def test_peak_memory_counts_worker_processes():
     code = "block = b'x' * 50_000_000; print(flush=True); input()"
-    with subprocess.Popen(
-        [sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE
-    ) as worker:
+    with subprocess.Popen([sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as worker:
         assert worker.stdout is not None
         worker.stdout.readline()
         grown = worker_memory()

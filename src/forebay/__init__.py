@@ -1,0 +1,28 @@
+"""Forebay: a standalone input pipeline for training. See ``Dataset``."""
+
+from forebay import errors
+from forebay.block.spec import NoneSpec, TensorSpec
+from forebay.dataset import AUTOTUNE, INFINITE_CARDINALITY, UNKNOWN_CARDINALITY, Dataset
+from forebay.errors import ClosedError, CursorError, DataError, ForebayError, FunctionError, PlanError
+from forebay.iterator import DatasetIterator
+from forebay.options import Options
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "AUTOTUNE",
+    "INFINITE_CARDINALITY",
+    "UNKNOWN_CARDINALITY",
+    "ClosedError",
+    "CursorError",
+    "DataError",
+    "Dataset",
+    "DatasetIterator",
+    "ForebayError",
+    "FunctionError",
+    "NoneSpec",
+    "Options",
+    "PlanError",
+    "TensorSpec",
+    "errors",
+]

@@ -1,0 +1,84 @@
+"""Rows on their way: columns, the structure around them, and the cursor that reproduces them."""
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+from forebay.block.build import concat_columns
+from forebay.block.column import Column, Indices, RowError
+from forebay.block.cursor import START, Cursor
+from forebay.block.structure import Structure
+
+
+class Block:
+    """A few thousand rows, column by column. `cursor` is that of the first row; blocks are never empty."""
+
+    __slots__ = ("columns", "cursor", "rows", "structure")
+
+    def __init__(self, structure: Structure, columns: Sequence[Column], rows: int, cursor: Cursor = START) -> None:
+        self.structure = structure
+        self.columns = tuple(columns)
+        self.rows = rows
+        self.cursor = cursor
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of all rows."""
+        return sum(column.nbytes for column in self.columns)
+
+    def at(self, cursor: Cursor) -> "Block":
+        """The same rows under another cursor."""
+        return Block(self.structure, self.columns, self.rows, cursor)
+
+    def slice(self, start: int, stop: int) -> "Block":
+        """Rows start to stop, as views."""
+        if start == 0 and stop == self.rows:
+            return self
+        columns = [column.slice(start, stop) for column in self.columns]
+        return Block(self.structure, columns, stop - start, self.cursor.after(start))
+
+    def take(self, indices: Indices) -> "Block":
+        """The rows at these indices, in memory of their own. The cursor stays that of this block."""
+        return Block(self.structure, [column.take(indices) for column in self.columns], len(indices), self.cursor)
+
+    def private(self) -> "Block":
+        """The same rows in memory that nobody else reads."""
+        return Block(self.structure, [column.private() for column in self.columns], self.rows, self.cursor)
+
+    def scratch(self, whole: bool = False) -> "Block":
+        """The same rows for a function that may ruin them while they are still needed.
+
+        Scalars are handed out as values and need no copy, unless the function gets the `whole` columns.
+        """
+        columns = [c.shared().private() if whole or c.rows_alias else c for c in self.columns]
+        return Block(self.structure, columns, self.rows, self.cursor)
+
+    def elements(self) -> Iterator[Any]:
+        """One element per row, made of the user's own containers."""
+        return self.structure.rows([column.rows() for column in self.columns], self.rows)
+
+    def calls(self, function: Callable[..., Any]) -> Iterator[Any]:
+        """Applies a function to every element, tuples unpacked into arguments, one result per step."""
+        columns = [column.rows() for column in self.columns]
+        structure = self.structure
+        if structure.is_leaf:
+            return map(function, columns[0])
+        if structure.is_tuple and columns and all(child.is_leaf for child in structure.children):
+            return map(function, *columns)
+        elements = structure.rows(columns, self.rows)
+        if structure.is_tuple:
+            return (function(*element) for element in elements)
+        return map(function, elements)
+
+
+def concat_blocks(blocks: Sequence[Block]) -> Block:
+    """All rows in one block, under the first one's cursor. RowError if structures or dtypes differ."""
+    first = blocks[0]
+    if len(blocks) == 1:
+        return first
+    row = 0
+    for block in blocks:
+        if block.structure != first.structure:
+            raise RowError(row, f"has the structure {block.structure}, earlier {first.structure}")
+        row += block.rows
+    columns = [concat_columns(parts) for parts in zip(*(block.columns for block in blocks))]
+    return Block(first.structure, columns, row, first.cursor)

@@ -1,0 +1,83 @@
+"""One leaf on its own: the value that it is once it has been through a pipeline."""
+
+from typing import Any
+
+import numpy as np
+
+from forebay.block.column import RowError
+from forebay.block.spec import BYTES, OBJECT, TEXT, plain_dtype
+from forebay.block.structure import is_container
+
+NUMBERS: dict[type[Any], type[Any]] = {
+    bool: np.bool_,
+    int: np.int64,
+    float: np.float64,
+    complex: np.complex128,
+}
+
+
+def as_leaf(value: Any) -> Any:
+    """The value as it comes out of a pipeline: a NumPy scalar or array, bytes, str, None, or any other object."""
+    kind = type(value)
+    number = NUMBERS.get(kind)
+    if number is not None:
+        try:
+            return number(value)
+        except OverflowError:
+            raise RowError(0, f"is {value}, which does not fit into int64") from None
+    if kind is bytes or kind is str or value is None:
+        return value
+    if isinstance(value, np.generic):
+        # item() would drop NULs at the end.
+        return bytes(value) if isinstance(value, np.bytes_) else str.__str__(value) if isinstance(value, np.str_) else value
+    if kind is list or isinstance(value, range):
+        try:
+            value = array_from_list(value)
+        except ValueError as error:
+            raise RowError(0, f"is a list that does not form an array ({error})") from None
+    elif isinstance(value, (bytearray, memoryview)):
+        return bytes(value)
+    elif not isinstance(value, np.ndarray):
+        if is_container(kind):
+            raise RowError(0, f"is a {kind.__name__}, where earlier elements have a leaf")
+        if not hasattr(value, "__array__"):
+            return value
+        value = np.asarray(value)
+    return _as_array(value)
+
+
+def array_from_list(values: Any) -> np.ndarray[Any, Any]:
+    """The array that a list stands for. ValueError if it stands for none."""
+    array = np.asarray(values)
+    # NumPy's fixed-width strings drop NULs at the end, and turn numbers beside strings into strings.
+    return np.array(values, dtype=object) if array.dtype.kind in "SU" else array
+
+
+def _as_array(array: np.ndarray[Any, Any]) -> Any:
+    if array.ndim == 0:
+        return as_leaf(array[()])
+    if array.dtype.kind in "SUT":
+        return array.astype(object)
+    if not array.dtype.isnative:
+        return array.astype(array.dtype.newbyteorder("="))
+    # A subclass (memmap, matrix) has its own ideas about slicing; what travels is a plain array.
+    return array.view(np.ndarray) if type(array) is not np.ndarray else array
+
+
+def leaf_dtype(leaf: Any) -> np.dtype[Any]:
+    """The dtype of what ``as_leaf`` returned."""
+    if isinstance(leaf, bytes):
+        return BYTES
+    if isinstance(leaf, str):
+        return TEXT
+    if isinstance(leaf, np.ndarray) and leaf.dtype == OBJECT:
+        kinds = {type(item) for item in leaf.flat}
+        return BYTES if kinds == {bytes} else TEXT if kinds == {str} else OBJECT
+    if isinstance(leaf, (np.ndarray, np.generic)):
+        return plain_dtype(leaf.dtype)
+    return OBJECT
+
+
+def leaf_shape(leaf: Any) -> tuple[int, ...]:
+    """The shape of what ``as_leaf`` returned."""
+    return leaf.shape if isinstance(leaf, np.ndarray) else ()

@@ -1,0 +1,37 @@
+"""One structure and one dtype per leaf, for as long as a stream lasts."""
+
+from typing import Any
+
+import numpy as np
+
+from forebay.block.build import dtype_name
+from forebay.block.column import Column, RowError
+from forebay.block.spec import OBJECT
+from forebay.block.structure import Structure
+
+
+class Uniform:
+    """Remembers the first block's structure and dtypes and objects to blocks with others.
+
+    Leaves that hold other objects than NumPy's are let through.
+    """
+
+    def __init__(self) -> None:
+        self._structure: Structure | None = None
+        self._dtypes: list[np.dtype[Any]] = []
+
+    def check(self, structure: Structure, columns: "list[Column] | tuple[Column, ...]") -> None:
+        """RowError if these do not fit what came before."""
+        if self._structure is None:
+            self._structure, self._dtypes = structure, [column.value_dtype for column in columns]
+            return
+        if structure != self._structure:
+            raise RowError(0, f"has the structure {structure}, earlier {self._structure}")
+        for i, column in enumerate(columns):
+            known, found = self._dtypes[i], column.value_dtype
+            if known == OBJECT:
+                self._dtypes[i] = found
+            elif found not in (known, OBJECT):
+                path = list(structure.paths())[i]
+                named = f"leaf {path}" if path else "the value"
+                raise RowError(0, f"{named} is {dtype_name(found)}, earlier {dtype_name(known)}")

@@ -1,0 +1,528 @@
+"""The fluent face of Forebay: every method adds one step to a plan and returns a new dataset."""
+
+import copy
+import secrets
+import sys
+from collections.abc import Callable
+from typing import IO, Any, Generic, TypeVar
+
+import numpy as np
+from numpy.typing import DTypeLike
+
+from forebay.block import START, flatten
+from forebay.block.spec import as_dtype
+from forebay.errors import DataError, FunctionError, LengthError, PlanError
+from forebay.iterator import DatasetIterator
+from forebay.ops import (
+    Batch,
+    Concatenate,
+    Enumerate,
+    Filter,
+    FlatMap,
+    Map,
+    Prefetch,
+    Repeat,
+    Shard,
+    Shuffle,
+    Skip,
+    Take,
+    TakeWhile,
+    Unbatch,
+    WithOptions,
+    Zip,
+)
+from forebay.ops.options import plan_options
+from forebay.options import Options
+from forebay.plan import INFINITE, Node, build, caller, prepare
+from forebay.plan.check import function
+from forebay.plan.explain import explain
+from forebay.plan.fingerprint import function_name
+from forebay.plan.identity import plan_lines
+from forebay.plan.spec import element_spec
+from forebay.rules import RULES
+from forebay.run import Reader, Setup
+from forebay.sources import Counter, Generator, Random, Range, single_element, slices
+from forebay.sources.generator import signature_from_types
+
+AUTOTUNE = -1
+INFINITE_CARDINALITY = -1
+UNKNOWN_CARDINALITY = -2
+
+T_co = TypeVar("T_co", covariant=True)
+U = TypeVar("U")
+S = TypeVar("S")
+
+
+class Dataset(Generic[T_co]):
+    """A lazy, immutable description of a stream of elements.
+
+    Elements are NumPy arrays and scalars, bytes, str or other objects, alone or nested in dicts, tuples, named
+    tuples and dataclasses. Nothing runs until the dataset is iterated over, and every iteration starts anew.
+
+    >>> ds = Dataset.range(6).map(lambda x: x * 10).batch(4)
+    >>> for batch in ds:
+    ...     print(batch)
+    [ 0 10 20 30]
+    [40 50]
+
+    Functions given to a dataset should depend on nothing but their arguments: results may be computed ahead,
+    again after a resume, or in another order than they are handed out in.
+    """
+
+    def __init__(self, plan: Node) -> None:
+        self.plan = plan
+        self._epochs = 0
+        self._seed = secrets.randbits(63)
+        self._lines: list[str] | None = None
+
+    # Sources
+
+    @staticmethod
+    def range(*args: int, output_type: DTypeLike = np.int64, name: str | None = None) -> "Dataset[Any]":
+        """Numbers as Python's ``range`` gives them: ``range(stop)``, ``(start, stop)`` or ``(start, stop, step)``.
+
+        >>> list(Dataset.range(1, 10, 4, output_type=np.int32))
+        [np.int32(1), np.int32(5), np.int32(9)]
+        """
+        if not 1 <= len(args) <= 3:
+            raise PlanError(f"range() takes one to three numbers, got {len(args)}")
+        start, stop, step = (0, args[0], 1) if len(args) == 1 else (*args, 1)[:3]
+        return Dataset(
+            Range(
+                start=start,
+                stop=stop,
+                step=step,
+                output_type=as_dtype("range", "output_type", output_type),
+                label=name,
+                where=caller(),
+            )
+        )
+
+    @staticmethod
+    def from_tensors(tensors: U, name: str | None = None) -> "Dataset[U]":
+        """A dataset of one element.
+
+        >>> list(Dataset.from_tensors({"x": [1, 2, 3]}))
+        [{'x': array([1, 2, 3])}]
+        """
+        return Dataset(single_element(tensors, name, caller()))
+
+    @staticmethod
+    def from_tensor_slices(tensors: Any, name: str | None = None) -> "Dataset[Any]":
+        """A dataset of the rows of arrays: element i holds row i of each.
+
+        Arrays are not copied, and memory-mapped ones are not loaded. A pandas DataFrame gives dicts of its columns.
+
+        >>> list(Dataset.from_tensor_slices(([1, 2], ["a", "b"])))
+        [(np.int64(1), 'a'), (np.int64(2), 'b')]
+        """
+        return Dataset(slices(tensors, name, caller()))
+
+    @staticmethod
+    def from_generator(
+        generator: Callable[..., Any],
+        output_types: Any = None,
+        output_shapes: Any = None,
+        args: tuple[Any, ...] | None = None,
+        output_signature: Any = None,
+        name: str | None = None,
+    ) -> "Dataset[Any]":
+        """Elements from a function that returns an iterator; it is called anew for every iteration.
+
+        To resume, the function is called again and elements are skipped, unless its iterator has
+        ``state_dict`` and ``load_state_dict``: then its own state is saved and loaded.
+
+        Args:
+            generator: returns an iterable; called with `args`.
+            output_types: the older form of `output_signature`, together with `output_shapes`.
+            output_shapes: see `output_types`.
+            args: arguments for `generator`.
+            output_signature: a structure of ``TensorSpec`` that elements are cast to and checked against.
+                Without it the first element sets structure and dtypes.
+            name: what to call this step in errors and plans.
+
+        >>> list(Dataset.from_generator(lambda: (i * i for i in range(4))))
+        [np.int64(0), np.int64(1), np.int64(4), np.int64(9)]
+        """
+        if output_types is not None:
+            if output_signature is not None:
+                raise PlanError("from_generator(): give output_signature or output_types, not both")
+            output_signature = signature_from_types(output_types, output_shapes)
+        return Dataset(
+            Generator(
+                generator=generator,
+                args=args if args is not None else (),
+                output_signature=output_signature,
+                label=name,
+                where=caller(),
+            )
+        )
+
+    @staticmethod
+    def random(
+        seed: int | None = None, rerandomize_each_iteration: bool | None = None, name: str | None = None
+    ) -> "Dataset[np.int64]":
+        """Random whole numbers from 0 to 2**32 - 1, without end.
+
+        Args:
+            seed: fixes the numbers for ever.
+            rerandomize_each_iteration: other numbers in every iteration, the same ones for the same iteration.
+            name: what to call this step in errors and plans.
+
+        >>> list(Dataset.random(seed=1).take(2))
+        [np.int64(3884011773), np.int64(3150830517)]
+        """
+        again = bool(rerandomize_each_iteration) if rerandomize_each_iteration is None else rerandomize_each_iteration
+        return Dataset(Random(seed=seed, rerandomize_each_iteration=again, label=name, where=caller()))
+
+    @staticmethod
+    def counter(start: int = 0, step: int = 1, dtype: DTypeLike = np.int64, name: str | None = None) -> "Dataset[Any]":
+        """Numbers from `start` in steps of `step`, without end.
+
+        >>> list(Dataset.counter(start=5, step=2).take(3))
+        [np.int64(5), np.int64(7), np.int64(9)]
+        """
+        return Dataset(
+            Counter(start=start, step=step, dtype=as_dtype("counter", "dtype", dtype), label=name, where=caller())
+        )
+
+    @staticmethod
+    def zip(*args: Any, datasets: Any = None, name: str | None = None) -> "Dataset[Any]":
+        """Elements of several datasets side by side, as long as all have one. Any structure of datasets will do.
+
+        >>> a, b = Dataset.range(3), Dataset.from_tensor_slices(["x", "y"])
+        >>> list(Dataset.zip(a, b))
+        [(np.int64(0), 'x'), (np.int64(1), 'y')]
+        >>> list(Dataset.zip({"n": a, "s": b}).take(1))
+        [{'n': np.int64(0), 's': 'x'}]
+        """
+        if bool(args) == (datasets is not None):
+            raise PlanError("zip(): give datasets, either one by one or in one structure")
+        given = datasets if datasets is not None else args[0] if len(args) == 1 else args
+        leaves, shape = flatten(given)
+        for leaf in leaves:
+            if not isinstance(leaf, Dataset):
+                raise PlanError(f"zip(): {leaf!r} is not a Dataset")
+        if not leaves:
+            raise PlanError("zip(): there are no datasets")
+        return Dataset(Zip(inputs=tuple(leaf.plan for leaf in leaves), shape=shape, label=name, where=caller()))
+
+    # Operators
+
+    def map(
+        self,
+        map_func: Callable[..., U],
+        *,
+        batched: bool = False,
+        rng: bool = False,
+        seed: int | None = None,
+        name: str | None = None,
+    ) -> "Dataset[U]":
+        """`map_func` of every element. A tuple is passed as separate arguments, anything else as one.
+
+        Args:
+            map_func: returns the new element, of one structure and dtype for all.
+            batched: call `map_func` with whole columns of many elements at once: arrays with one more leading
+                axis, of a length that it must not depend on. Much faster where it can be written that way.
+            rng: pass a ``numpy.random.Generator`` as the last argument. It is seeded by the element's number and
+                the epoch, so results are the same at any parallelism and after any resume. Use it during the
+                call only.
+            seed: the seed of these generators; by default one that differs from run to run.
+            name: what to call this step in errors and plans.
+
+        >>> list(Dataset.range(3).map(lambda x: (x, x + 0.5)).map(lambda a, b: a + b))
+        [np.float64(0.5), np.float64(2.5), np.float64(4.5)]
+        >>> list(Dataset.range(3).map(lambda column: column ** 2, batched=True))
+        [np.int64(0), np.int64(1), np.int64(4)]
+        >>> noise = Dataset.range(2).map(lambda x, rng: x + rng.integers(100), rng=True, seed=7)
+        >>> list(noise) == list(noise.take(2))
+        True
+        """
+        return self._then(Map, name, map_func=map_func, batched=batched, rng=rng, seed=seed)
+
+    def filter(
+        self, predicate: Callable[..., Any], name: str | None = None, *, batched: bool = False
+    ) -> "Dataset[T_co]":
+        """Only the elements that `predicate` returns True for.
+
+        Args:
+            predicate: gets an element as the function of ``map`` does.
+            name: what to call this step in errors and plans.
+            batched: call `predicate` with whole columns; it returns an array of booleans.
+
+        >>> list(Dataset.range(6).filter(lambda x: x % 3 == 0))
+        [np.int64(0), np.int64(3)]
+        """
+        return self._then(Filter, name, predicate=predicate, batched=batched)
+
+    def batch(self, batch_size: int, drop_remainder: bool = False, *, name: str | None = None) -> "Dataset[Any]":
+        """Consecutive elements stacked along a new first axis.
+
+        Args:
+            batch_size: how many.
+            drop_remainder: leave out a last batch that is not full.
+            name: what to call this step in errors and plans.
+
+        >>> list(Dataset.range(5).batch(2))
+        [array([0, 1]), array([2, 3]), array([4])]
+        """
+        return self._then(Batch, name, batch_size=batch_size, drop_remainder=drop_remainder)
+
+    def unbatch(self, name: str | None = None) -> "Dataset[Any]":
+        """Every element split along its first axis.
+
+        >>> list(Dataset.from_tensor_slices([[1, 2], [3, 4]]).unbatch())
+        [np.int64(1), np.int64(2), np.int64(3), np.int64(4)]
+        """
+        return self._then(Unbatch, name)
+
+    def take(self, count: int, name: str | None = None) -> "Dataset[T_co]":
+        """The first `count` elements; all of them for -1.
+
+        >>> list(Dataset.range(100).take(2))
+        [np.int64(0), np.int64(1)]
+        """
+        return self._then(Take, name, count=count)
+
+    def skip(self, count: int, name: str | None = None) -> "Dataset[T_co]":
+        """All but the first `count` elements; none for -1.
+
+        >>> list(Dataset.range(4).skip(2))
+        [np.int64(2), np.int64(3)]
+        """
+        return self._then(Skip, name, count=count)
+
+    def shard(self, num_shards: int, index: int, name: str | None = None) -> "Dataset[T_co]":
+        """Every `num_shards`-th element, beginning with the one at `index`.
+
+        >>> list(Dataset.range(10).shard(num_shards=4, index=1))
+        [np.int64(1), np.int64(5), np.int64(9)]
+        """
+        return self._then(Shard, name, num_shards=num_shards, index=index)
+
+    def repeat(self, count: int | None = None, name: str | None = None) -> "Dataset[T_co]":
+        """The whole dataset `count` times; for ever for None or -1. Each round reshuffles what is shuffled.
+
+        >>> list(Dataset.range(2).repeat(2))
+        [np.int64(0), np.int64(1), np.int64(0), np.int64(1)]
+        """
+        return self._then(Repeat, name, count=count)
+
+    def concatenate(self, dataset: "Dataset[Any]", name: str | None = None) -> "Dataset[T_co]":
+        """This dataset, then another.
+
+        >>> list(Dataset.range(2).concatenate(Dataset.range(7, 9)))
+        [np.int64(0), np.int64(1), np.int64(7), np.int64(8)]
+        """
+        if not isinstance(dataset, Dataset):
+            raise PlanError(f"concatenate({dataset!r}): the argument must be a Dataset")
+        return Dataset(Concatenate.of(self.plan, dataset.plan, name, caller()))
+
+    def enumerate(self, start: int = 0, name: str | None = None) -> "Dataset[tuple[np.int64, T_co]]":
+        """Every element with its number.
+
+        >>> list(Dataset.from_tensor_slices(["a", "b"]).enumerate(start=5))
+        [(np.int64(5), 'a'), (np.int64(6), 'b')]
+        """
+        return self._then(Enumerate, name, start=start)
+
+    def flat_map(self, map_func: "Callable[..., Dataset[U]]", name: str | None = None) -> "Dataset[U]":
+        """The elements of a dataset that `map_func` makes of every element, one dataset after another.
+
+        >>> list(Dataset.range(3).flat_map(lambda n: Dataset.range(n)))
+        [np.int64(0), np.int64(0), np.int64(1)]
+        """
+        return self._then(FlatMap, name, map_func=map_func)
+
+    def shuffle(
+        self,
+        buffer_size: int | None = None,
+        seed: int | None = None,
+        reshuffle_each_iteration: bool = True,
+        name: str | None = None,
+    ) -> "Dataset[T_co]":
+        """Elements in random order.
+
+        Args:
+            buffer_size: pick each element at random from a buffer of so many, as tf.data does. Without it (or
+                with UNKNOWN_CARDINALITY, which says the same in tf.data), or if it covers the whole of a dataset
+                that can be read by number, the order is uniform over everything. Where the dataset can be read
+                by number, neither form keeps any elements in memory.
+            seed: fixes the order of every epoch for ever; by default it differs from run to run.
+            reshuffle_each_iteration: a new order in every iteration and every round of ``repeat``.
+            name: what to call this step in errors and plans.
+
+        >>> sorted(Dataset.range(5).shuffle(seed=1))
+        [np.int64(0), np.int64(1), np.int64(2), np.int64(3), np.int64(4)]
+        """
+        return self._then(
+            Shuffle,
+            name,
+            buffer_size=None if buffer_size == UNKNOWN_CARDINALITY else buffer_size,
+            seed=seed,
+            reshuffle_each_iteration=True if reshuffle_each_iteration is None else reshuffle_each_iteration,
+        )
+
+    def take_while(self, predicate: Callable[..., Any], name: str | None = None) -> "Dataset[T_co]":
+        """Elements up to the first that `predicate` does not return True for.
+
+        >>> list(Dataset.range(10).take_while(lambda x: x < 3))
+        [np.int64(0), np.int64(1), np.int64(2)]
+        """
+        return self._then(TakeWhile, name, predicate=predicate)
+
+    def prefetch(self, buffer_size: int | None, name: str | None = None) -> "Dataset[T_co]":
+        """Prepare elements on a background thread while earlier ones are in use.
+
+        Args:
+            buffer_size: how many elements to have ready; AUTOTUNE or None to leave that to Forebay. Elements
+                travel in blocks, so there may be up to one block more.
+            name: what to call this step in errors and plans.
+
+        >>> list(Dataset.range(3).prefetch(AUTOTUNE))
+        [np.int64(0), np.int64(1), np.int64(2)]
+        """
+        return self._then(Prefetch, name, buffer_size=buffer_size)
+
+    def apply(self, transformation_func: "Callable[[Dataset[T_co]], Dataset[U]]") -> "Dataset[U]":
+        """`transformation_func` of this dataset: a chain of steps with a name of its own.
+
+        >>> list(Dataset.range(5).apply(lambda ds: ds.skip(3)))
+        [np.int64(3), np.int64(4)]
+        """
+        function("apply", "transformation_func", transformation_func)
+        result = transformation_func(self)
+        if not isinstance(result, Dataset):
+            raise PlanError(f"apply(): {function_name(transformation_func)} must return a Dataset, got {result!r}")
+        return result
+
+    def with_options(self, options: Options, name: str | None = None) -> "Dataset[T_co]":
+        """The same dataset with other settings; see ``Options``.
+
+        >>> Dataset.range(3).with_options(Options(optimize=False)).options().optimize
+        False
+        """
+        return self._then(WithOptions, name, options=copy.copy(options))
+
+    # Results
+
+    def reduce(self, initial_state: S, reduce_func: Callable[[S, Any], S]) -> S:
+        """All elements folded into one value: ``state = reduce_func(state, element)`` for each.
+
+        >>> int(Dataset.range(5).reduce(0, lambda total, x: total + x))
+        10
+        """
+        function("reduce", "reduce_func", reduce_func)
+        state = initial_state
+        with iter(self) as elements:
+            for index, element in enumerate(elements):
+                try:
+                    state = reduce_func(state, element)
+                except Exception as error:
+                    raise FunctionError(
+                        f"reduce at {caller()}, element {index}: {function_name(reduce_func)} raised "
+                        f"{type(error).__name__}: {error}"
+                    ) from error
+        return state
+
+    def get_single_element(self, name: str | None = None) -> T_co:
+        """The only element; DataError if there is none or more than one.
+
+        >>> Dataset.range(4).batch(10).get_single_element()
+        array([0, 1, 2, 3])
+        """
+        with iter(self.take(2)) as elements:
+            found = list(elements)
+        if len(found) != 1:
+            count = "no element" if not found else "more than one element"
+            raise DataError(f"get_single_element at {caller()}: the dataset has {count}")
+        return found[0]
+
+    def as_numpy_iterator(self) -> "DatasetIterator[T_co]":
+        """The same as ``iter(dataset)``: elements are NumPy already."""
+        return iter(self)
+
+    def cardinality(self) -> int:
+        """How many elements there are: a number, INFINITE_CARDINALITY or UNKNOWN_CARDINALITY.
+
+        >>> Dataset.range(10).batch(4).cardinality()
+        3
+        """
+        return self.plan.cardinality()
+
+    def __len__(self) -> int:
+        count = self.cardinality()
+        if count < 0:
+            why = "it is infinite" if count == INFINITE else "only iterating over it can tell"
+            raise LengthError(f"this dataset has no length: {why}; cardinality() tells which")
+        return count
+
+    def __bool__(self) -> bool:
+        # Otherwise truth would be length, which some datasets do not have.
+        return True
+
+    @property
+    def element_spec(self) -> Any:
+        """The structure of elements with a TensorSpec at each leaf.
+
+        Behind a function (``map``, ``flat_map``, ``from_generator`` without a signature) it is that of the first
+        element, which is computed to find out.
+
+        >>> Dataset.range(10).map(lambda x: {"x": x}).batch(5).element_spec
+        {'x': TensorSpec(shape=(None,), dtype=int64)}
+        """
+        return element_spec(self.plan, self._peek)
+
+    def _peek(self, node: Node) -> Any:
+        setup = self._setup()
+        operator = build(prepare(node, self._seed, setup.rules), setup)
+        try:
+            reader = Reader(operator)
+            reader.seek(START, 0)
+            block = reader.read(1)
+        finally:
+            operator.close()
+        if block is None:
+            raise DataError(f"{node.site} gives no elements, so its element_spec cannot be told")
+        return block.structure.unflatten([column.spec for column in block.columns])
+
+    def options(self) -> Options:
+        """The settings in force: those given with ``with_options``, later ones first, then the defaults."""
+        return plan_options(self.plan)
+
+    def explain(self, file: IO[str] | None = None) -> None:
+        """Print the plan as written and as it will run, with the rows that come out of every step.
+
+        >>> Dataset.range(100).shuffle(10, seed=1).skip(0).batch(32).explain()
+        As written:
+          batch(batch_size=32, drop_remainder=False)  4 rows
+          skip(count=0)                               100 rows
+          shuffle(buffer_size=10, seed=1)             100 rows
+          range(start=0, stop=100, step=1)            100 rows
+        <BLANKLINE>
+        As it runs:
+          batch(batch_size=32, drop_remainder=False)         4 rows
+          shuffle(buffer_size=10, seed=1, reads='permuted')  100 rows
+          range(start=0, stop=100, step=1)                   100 rows
+        """
+        print(explain(self.plan, prepare(self.plan, self._seed, self._setup().rules)), file=file or sys.stdout)
+
+    def __iter__(self) -> "DatasetIterator[T_co]":
+        epoch, self._epochs = self._epochs, self._epochs + 1
+        if self._lines is None:
+            self._lines = plan_lines(self.plan)
+        return DatasetIterator(self.plan, self._lines, self._setup(), self._seed, epoch, self._epochs_reach)
+
+    def _epochs_reach(self, least: int) -> None:
+        self._epochs = max(self._epochs, least)
+
+    def _setup(self) -> Setup:
+        options = self.options()
+        assert options.block_bytes is not None
+        return Setup(block_bytes=options.block_bytes, rules=RULES if options.optimize else ())
+
+    def _then(self, node: type[Node], name: str | None, **arguments: Any) -> "Dataset[Any]":
+        return Dataset(node(inputs=(self.plan,), label=name, where=caller(), **arguments))
+
+    def __repr__(self) -> str:
+        return f"<Dataset {self.plan.describe()}>"

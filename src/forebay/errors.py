@@ -1,0 +1,43 @@
+"""Everything Forebay raises.
+
+ForebayError
+├── PlanError        a dataset cannot be built as written (also a ValueError)
+├── DataError        an element cannot go through an operator: shapes, dtypes, structure
+├── FunctionError    a function of the user's raised; the original is ``__cause__``
+├── CursorError      a saved state does not fit the dataset it is loaded into
+├── LengthError      a dataset without a known, finite length is asked for it (also a TypeError)
+├── ClosedError      an iterator is used after ``close()``
+└── InternalError    a bug in Forebay itself
+"""
+
+
+class ForebayError(Exception):
+    """Base of all errors that Forebay raises on purpose."""
+
+
+class PlanError(ForebayError, ValueError):
+    """A dataset cannot be built as written; raised on the line that builds it."""
+
+
+class DataError(ForebayError):
+    """An element cannot go through an operator."""
+
+
+class FunctionError(ForebayError):
+    """A function of the user's raised; the original exception is ``__cause__``, with its own traceback."""
+
+
+class CursorError(ForebayError, ValueError):
+    """A saved state does not fit the dataset that it is loaded into."""
+
+
+class LengthError(ForebayError, TypeError):
+    """A dataset without a known, finite length is asked for it."""
+
+
+class ClosedError(ForebayError, RuntimeError):
+    """An iterator is used after ``close()``."""
+
+
+class InternalError(ForebayError):
+    """A bug in Forebay. Please report it together with the plan that ``explain()`` prints."""

@@ -1,0 +1,39 @@
+"""The operators; one file each, with the node (what) and the operator (how) side by side."""
+
+from forebay.ops.batch import Batch
+from forebay.ops.concatenate import Concatenate
+from forebay.ops.enumerate import Enumerate
+from forebay.ops.filter import Filter
+from forebay.ops.flat_map import FlatMap
+from forebay.ops.map import Map
+from forebay.ops.options import WithOptions
+from forebay.ops.prefetch import Prefetch
+from forebay.ops.repeat import Repeat
+from forebay.ops.shard import Shard
+from forebay.ops.shuffle import Shuffle
+from forebay.ops.skip import Skip
+from forebay.ops.slice_rows import SliceRows
+from forebay.ops.take import Take
+from forebay.ops.take_while import TakeWhile
+from forebay.ops.unbatch import Unbatch
+from forebay.ops.zip import Zip
+
+__all__ = [
+    "Batch",
+    "Concatenate",
+    "Enumerate",
+    "Filter",
+    "FlatMap",
+    "Map",
+    "Prefetch",
+    "Repeat",
+    "Shard",
+    "Shuffle",
+    "Skip",
+    "SliceRows",
+    "Take",
+    "TakeWhile",
+    "Unbatch",
+    "WithOptions",
+    "Zip",
+]

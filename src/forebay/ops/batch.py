@@ -1,0 +1,158 @@
+"""``batch``: consecutive rows stacked into one."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from forebay.block import Block, Cursor, Indices, RowError, concat_blocks, fold
+from forebay.errors import DataError
+from forebay.plan.check import flag, keep_whole
+from forebay.plan.node import Build, Node
+from forebay.plan.spec import map_spec
+from forebay.run import Access, Operator, Reader, Setup, Site
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Batch(Node):
+    """``Dataset.batch``."""
+
+    batch_size: int
+    drop_remainder: bool
+
+    kind = "batch"
+
+    def __post_init__(self) -> None:
+        keep_whole(self, "batch_size", 1)
+        flag("batch", "drop_remainder", self.drop_remainder)
+
+    def cardinality(self) -> int:
+        """Whole batches, and the rest unless it is dropped."""
+        rows = self.input.cardinality()
+        if rows < 0:
+            return rows
+        return rows // self.batch_size if self.drop_remainder else -(-rows // self.batch_size)
+
+    def spec(self, *inputs: Any) -> Any | None:
+        """A leading axis, of known size if all batches are full."""
+        size = self.batch_size if self.drop_remainder else None
+        return map_spec(lambda leaf: leaf.with_leading(size), inputs[0])
+
+    def access(self) -> Access | None:
+        """By number, if the input is."""
+        inner = self.input.access()
+        return None if inner is None else _Batches(self, inner)
+
+    def lower(self, setup: Setup, build: Build) -> Operator:
+        """Ask the input for blocks that hold whole batches, which then are views of them."""
+        unit = setup.unit * self.batch_size if setup.rules else 1
+        return _Batch(self, build(self.input, setup.with_unit(unit)))
+
+
+class _Batch(Operator):
+    """State: the number of the next input element."""
+
+    def __init__(self, node: Batch, source: Operator) -> None:
+        super().__init__(node.site, source)
+        self._reader = Reader(source)
+        self._size = node.batch_size
+        self._drop_remainder = node.drop_remainder
+        self._index = 0
+
+    def seek(self, cursor: Cursor, epoch: int) -> int:
+        """All batches but the last are full, so rows to skip are batches times their size."""
+        state = cursor.state or {"index": 0, "in": [None, 0]}
+        rows = cursor.skip * self._size
+        self._reader.seek(Cursor.from_json(state["in"]).after(rows), epoch)
+        self._index = state["index"] + rows
+        return 0
+
+    def pull(self) -> Block | None:
+        """The whole batches of a block as views; one that spans blocks is put together."""
+        self.raise_pending()
+        parts = self._whole_batches()
+        if not parts:
+            return None
+        rows = sum(part.rows for part in parts)
+        try:
+            folded = fold_block(parts, min(self._size, rows))
+        except RowError as fault:
+            good = fault.row // self._size * self._size
+            error = _unequal(self.site, self._index, fault)
+            if good == 0:
+                raise error from None
+            self.fail_next(error)
+            rows, folded = good, fold_block([concat_blocks(parts).slice(0, good)], self._size)
+        state = {"index": self._index, "in": parts[0].cursor.to_json()}
+        self._index += rows
+        return folded.at(Cursor(state))
+
+    def _whole_batches(self) -> list[Block]:
+        """Blocks that together hold whole batches, or at the end what is left; empty once nothing is."""
+        block = self._reader.next()
+        if block is None:
+            return []
+        if block.rows >= self._size:
+            whole = block.rows // self._size * self._size
+            if whole < block.rows:
+                self._reader.unread(block.slice(whole, block.rows))
+            return [block.slice(0, whole)]
+        parts, missing = [block], self._size - block.rows
+        while missing:
+            more = self._reader.read(missing)
+            if more is None:
+                return [] if self._drop_remainder else parts
+            parts.append(more)
+            missing -= more.rows
+        return parts
+
+
+class _Batches(Access):
+    def __init__(self, node: Batch, inner: Access) -> None:
+        super().__init__(node.cardinality())
+        self._inner = inner
+        self._size = node.batch_size
+        self._site = node.site
+
+    def gather(self, indices: Indices, epoch: int) -> Block:
+        """Full batches all at once; the short one at the end by itself, then put in its place."""
+        short = indices == self._inner.length // self._size
+        full = self._full(indices[~short], epoch)
+        if not short.any():
+            return full[0]
+        begin = self.length * self._size - self._size
+        last = self._fold(self._inner.read(begin, self._inner.length, epoch), self._inner.length - begin, begin)
+        blocks = full + [last] * int(short.sum())
+        order = np.argsort(np.concatenate([np.flatnonzero(~short), np.flatnonzero(short)]))
+        return concat_blocks(blocks).take(order)
+
+    def _full(self, batches: Indices, epoch: int) -> list[Block]:
+        if not len(batches):
+            return []
+        rows = (batches[:, None] * self._size + np.arange(self._size)).reshape(-1)
+        return [self._fold(self._inner.gather(rows, epoch), self._size, int(rows[0]))]
+
+    def _fold(self, block: Block, size: int, index: int) -> Block:
+        try:
+            return fold_block([block], size)
+        except RowError as fault:
+            raise _unequal(self._site, index, fault) from None
+
+
+def fold_block(parts: Sequence[Block], size: int) -> Block:
+    """Blocks as one of batches. RowError names the leaf."""
+    block = concat_blocks(parts)
+    columns = []
+    for path, column in zip(block.structure.paths(), block.columns):
+        try:
+            columns.append(fold(column, size))
+        except RowError as error:
+            raise RowError(error.row, f"{f'leaf {path}' if path else 'the value'} {error.text}") from None
+    return Block(block.structure, columns, block.rows // size)
+
+
+def _unequal(site: Site, first: int, fault: RowError) -> DataError:
+    return site.data_error(
+        first + fault.row, f"{fault.text}; only equal elements form a batch: make them equal with map()"
+    )

@@ -1,0 +1,119 @@
+"""``concatenate``: one dataset after another."""
+
+from bisect import bisect_right
+from dataclasses import dataclass
+from itertools import accumulate
+from typing import Any
+
+import numpy as np
+
+from forebay.block import Block, Cursor, Indices, RowError, concat_blocks
+from forebay.errors import PlanError
+from forebay.plan.node import INFINITE, UNKNOWN, Build, Node
+from forebay.plan.spec import common_spec, same_kind, static_spec
+from forebay.run import Access, Operator, Reader, Setup
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Concatenate(Node):
+    """``Dataset.concatenate``. A chain of calls is one node, so that a thousand of them do not nest."""
+
+    kind = "concatenate"
+
+    @staticmethod
+    def of(first: Node, second: Node, label: str | None, where: str) -> "Concatenate":
+        """One dataset behind another; PlanError if their elements cannot be of one kind."""
+        ahead, behind = static_spec(first), static_spec(second)
+        if ahead is not None and behind is not None and not same_kind(ahead, behind):
+            raise PlanError(f"concatenate(): the datasets differ in structure or dtype: {ahead} and {behind}")
+        before = first.inputs if isinstance(first, Concatenate) else (first,)
+        return Concatenate(inputs=(*before, second), label=label, where=where)
+
+    def cardinality(self) -> int:
+        """The sum."""
+        counts = [node.cardinality() for node in self.inputs]
+        return INFINITE if INFINITE in counts else UNKNOWN if UNKNOWN in counts else sum(counts)
+
+    def spec(self, *inputs: Any) -> Any | None:
+        """What all inputs have in common."""
+        return common_spec(inputs)
+
+    def access(self) -> Access | None:
+        """By number, if every input is."""
+        parts = [node.access() for node in self.inputs]
+        return _Joined([part for part in parts if part is not None], self) if None not in parts else None
+
+    def lower(self, setup: Setup, build: Build) -> Operator:
+        """Read one input after the other."""
+        return _Concatenate(self, [build(node, setup) for node in self.inputs])
+
+
+class _Concatenate(Operator):
+    """State: which input, and its cursor."""
+
+    def __init__(self, node: Concatenate, sources: list[Operator]) -> None:
+        super().__init__(node.site, *sources)
+        self._readers = [Reader(source) for source in sources]
+        self._rows = [child.cardinality() for child in node.inputs]
+        self._which = 0
+        self._epoch = 0
+
+    def seek(self, cursor: Cursor, epoch: int) -> int:
+        """Inputs of known length are skipped by counting."""
+        state, skip = cursor.state, cursor.skip
+        self._epoch = epoch
+        if state is None:
+            which = 0
+            while which < len(self._rows) - 1 and 0 <= self._rows[which] <= skip:
+                skip -= self._rows[which]
+                which += 1
+            state, skip = {"which": which, "in": [None, 0]}, skip
+        self._which = state["which"]
+        self._readers[self._which].seek(Cursor.from_json(state["in"]), epoch)
+        return skip
+
+    def pull(self) -> Block | None:
+        """The rest of this input, then the next."""
+        while True:
+            block = self._readers[self._which].next()
+            if block is not None:
+                return block.at(Cursor({"which": self._which, "in": block.cursor.to_json()}))
+            if self._which + 1 == len(self._readers):
+                return None
+            self._which += 1
+            self._readers[self._which].seek(Cursor(None), self._epoch)
+
+
+class _Joined(Access):
+    def __init__(self, parts: list[Access], node: Concatenate) -> None:
+        self._ends = list(accumulate(part.length for part in parts))
+        super().__init__(self._ends[-1])
+        self._parts: list[Access] = parts
+        self._site = node.site
+
+    def gather(self, indices: Indices, epoch: int) -> Block:
+        """Rows of each part at once, then put in order."""
+        owner = np.searchsorted(self._ends, indices, side="right")
+        blocks, order = [], []
+        for which, part in enumerate(self._parts):
+            mine = np.flatnonzero(owner == which)
+            if len(mine):
+                blocks.append(part.gather(indices[mine] - (self._ends[which] - part.length), epoch))
+                order.append(mine)
+        if len(blocks) == 1:
+            return blocks[0]
+        try:
+            joined = concat_blocks(blocks)
+        except RowError as error:
+            raise self._site.data_error(int(indices[0]), f"the concatenated datasets differ: {error.text}") from None
+        back = np.empty(len(indices), np.int64)
+        back[np.concatenate(order)] = np.arange(len(indices))
+        return joined.take(back)
+
+    def read(self, start: int, stop: int, epoch: int) -> Block:
+        """Within one part, as that part reads."""
+        which: int = bisect_right(self._ends, start)
+        begin = self._ends[which] - self._parts[which].length
+        if stop <= self._ends[which]:
+            return self._parts[which].read(start - begin, stop - begin, epoch)
+        return super().read(start, stop, epoch)

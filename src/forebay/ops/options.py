@@ -1,0 +1,56 @@
+"""``with_options``: settings that ride along in the plan."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from forebay.errors import PlanError
+from forebay.options import DEFAULTS, Options
+from forebay.plan.node import Build, Node, Traits
+from forebay.run import Access, Operator, Setup
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class WithOptions(Node):
+    """``Dataset.with_options``. Options are read from the plan before it runs; the step itself does nothing."""
+
+    options: Options
+
+    kind = "with_options"
+    traits = Traits(one_to_one=True, same_elements=True, transparent=True)
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.options, Options):
+            raise PlanError(f"with_options({self.options!r}): options must be a forebay.Options")
+        self.options.check()
+
+    def params(self) -> dict[str, Any]:
+        """The fields that are set."""
+        return vars(self.options)
+
+    def cardinality(self) -> int:
+        """The input's."""
+        return self.input.cardinality()
+
+    def access(self) -> Access | None:
+        """The input's."""
+        return self.input.access()
+
+    def is_noop(self) -> bool:
+        """Always."""
+        return True
+
+    def lower(self, setup: Setup, build: Build) -> Operator:
+        """The input itself."""
+        return build(self.input, setup)
+
+
+def plan_options(node: Node) -> Options:
+    """The options in force for a plan: the ones set last win over those set before, and those over the defaults."""
+    return DEFAULTS.merged(_given(node))
+
+
+def _given(node: Node) -> Options:
+    given = Options()
+    for child in node.inputs:
+        given = given.merged(_given(child))
+    return given.merged(node.options) if isinstance(node, WithOptions) else given

@@ -1,0 +1,163 @@
+"""``shuffle``: rows in random order, through a buffer or over everything."""
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from forebay._native import permute
+from forebay.block import Block, Cursor, Indices
+from forebay.errors import InternalError, PlanError
+from forebay.ops.shuffle_buffer import ShuffleBuffer
+from forebay.plan.check import flag, keep_seed, keep_whole
+from forebay.plan.node import Build, Node, Traits
+from forebay.run import Access, Operator, Pace, ReadRows, Setup
+from forebay.run.access import gather_until_fault
+from forebay.run.keys import key_of, words
+from forebay.run.picks import Picks
+
+# Up to here the permutation is drawn outright, exactly uniform; a bijection over a domain this small would not be.
+_DRAWN = 1 << 16
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Shuffle(Node):
+    """``Dataset.shuffle``. `by_number` is set by a rule: the buffer's picks are read from the input by number."""
+
+    buffer_size: int | None
+    seed: int | None
+    reshuffle_each_iteration: bool
+    by_number: bool = False
+
+    kind = "shuffle"
+    traits = Traits(same_elements=True, random=True)
+
+    def __post_init__(self) -> None:
+        if self.buffer_size is not None:
+            keep_whole(self, "buffer_size", 1)
+        keep_seed(self)
+        flag("shuffle", "reshuffle_each_iteration", self.reshuffle_each_iteration)
+        if self.buffer_size is None and self.input.access() is None:
+            raise PlanError(
+                f"shuffle() without buffer_size needs rows that can be read by number, and {self.input.kind} "
+                "does not offer that: give a buffer_size, or shuffle before it"
+            )
+
+    @cached_property
+    def whole(self) -> bool:
+        """Whether the order is uniform over everything. Part of what the plan means, not of how it is run."""
+        if self.buffer_size is None:
+            return True
+        access = self.input.access()
+        return access is not None and access.length <= self.buffer_size
+
+    def params(self) -> dict[str, Any]:
+        """What the user wrote, and how it runs."""
+        shown: dict[str, Any] = {"buffer_size": self.buffer_size, "seed": self.seed}
+        if not self.reshuffle_each_iteration:
+            shown["reshuffle_each_iteration"] = False
+        if self.by_number:
+            shown["reads"] = "permuted"
+        return shown
+
+    def layout(self) -> str:
+        """By number or through a buffer."""
+        return "shuffle by number" if self.by_number else "shuffle"
+
+    def cardinality(self) -> int:
+        """The input's."""
+        return self.input.cardinality()
+
+    def access(self) -> Access | None:
+        """A permutation of numbers, where it covers everything."""
+        inner = self.input.access() if self.whole else None
+        if inner is None:
+            return None
+        # Without a seed this Access only serves to ask whether there is one; it is made again before running.
+        return _Permuted(inner, self.seed or 0, self.reshuffle_each_iteration)
+
+    def lower(self, setup: Setup, build: Build) -> Operator:
+        """By number where everything is shuffled or a rule says so; otherwise through a buffer of rows."""
+        if self.seed is None:
+            raise InternalError("shuffle() has no seed after resolve_seeds")
+        if self.whole:
+            whole = self.access()
+            assert whole is not None
+            return ReadRows(self.site, whole, setup)
+        assert self.buffer_size is not None
+        access = self.input.access() if self.by_number else None
+        if access is not None:
+            return _PermutedReads(self, access, setup)
+        source = build(self.input, setup.with_unit(1))
+        return ShuffleBuffer(self.site, source, setup, self.buffer_size, self.seed, self.reshuffle_each_iteration)
+
+
+class _Permuted(Access):
+    """Row i is the row that a keyed permutation sends i to."""
+
+    def __init__(self, inner: Access, seed: int, each_epoch: bool) -> None:
+        super().__init__(inner.length)
+        self._inner = inner
+        self._seed = seed
+        self._each_epoch = each_epoch
+        self._drawn: tuple[int, Indices] | None = None
+
+    def gather(self, indices: Indices, epoch: int) -> Block:
+        """Permute the numbers, then read."""
+        return self._inner.gather(self._order(indices, epoch if self._each_epoch else 0), epoch)
+
+    def _order(self, indices: Indices, epoch: int) -> Indices:
+        key = key_of(self._seed, epoch, "shuffle")
+        if self.length <= _DRAWN:
+            if self._drawn is None or self._drawn[0] != epoch:
+                self._drawn = (epoch, np.argsort(words(key, 0, self.length), kind="stable"))
+            return self._drawn[1][indices]
+        out = np.empty(len(indices), np.int64)
+        permute(np.ascontiguousarray(indices), self.length, *key, out)
+        return out
+
+
+class _PermutedReads(Operator):
+    """A buffered shuffle without a buffer of rows: the picks are simulated on numbers, then read. State: the step."""
+
+    def __init__(self, node: Shuffle, access: Access, setup: Setup) -> None:
+        super().__init__(node.site)
+        if node.buffer_size is None or node.seed is None:
+            raise InternalError("permuted reads need a buffer size and a seed")
+        self._access = access
+        self._size = node.buffer_size
+        self._seed = node.seed
+        self._each_epoch = node.reshuffle_each_iteration
+        self._pace = Pace(setup.block_bytes, setup.unit)
+        self._epoch = 0
+        self._picks = Picks(0, 0, 0)
+        self._ahead: Indices = np.empty(0, np.int64)
+
+    def seek(self, cursor: Cursor, epoch: int) -> int:
+        """The buffer's row numbers at any step are found without the steps before."""
+        step = (cursor.state or {"step": 0})["step"] + cursor.skip
+        self._epoch = epoch
+        self._picks = Picks(self._size, self._seed, epoch if self._each_epoch else 0)
+        self._picks.seek(step, self._access.length)
+        self._ahead = self._ahead[:0]
+        return 0
+
+    def pull(self) -> Block | None:
+        """The rows of as many steps as make a block."""
+        rows = self._pace.rows
+        if not len(self._ahead):
+            self._ahead = self._next_picks(rows)
+        if not len(self._ahead):
+            return None
+        step = self._picks.position - len(self._ahead)
+        block = gather_until_fault(self._access, self._ahead[:rows], self._epoch)
+        self._ahead = self._ahead[block.rows :]
+        self._pace.observe(block.rows, block.nbytes, 0.0)
+        return block.at(Cursor({"step": step}))
+
+    def _next_picks(self, rows: int) -> Indices:
+        coming = self._access.length - self._picks.position - self._size
+        if coming > 0:
+            return self._picks.exchange(min(rows, coming))[0]
+        return self._picks.drain(min(rows, len(self._picks.buffer)))[0]

@@ -1,0 +1,156 @@
+"""A shuffle buffer that holds rows, for inputs that cannot be read by number."""
+
+from collections import deque
+from typing import Any
+
+import numpy as np
+
+from forebay._native import drain
+from forebay.block import Block, Cursor, Indices, RowError, concat_blocks
+from forebay.run import Operator, Pace, Reader, Setup, Site
+from forebay.run.picks import Picks
+from forebay.run.row_store import RowStore
+
+
+class ShuffleBuffer(Operator):
+    """State: the step, and the input's cursor of a row no younger than any in the buffer.
+
+    The buffer's contents are not saved. From the step follow the numbers of the rows in it (see ``picks``);
+    they are read again from the input, starting at that cursor.
+    """
+
+    def __init__(self, site: Site, source: Operator, setup: Setup, size: int, seed: int, each_epoch: bool) -> None:
+        super().__init__(site, source)
+        self._reader = Reader(source)
+        self._size = size
+        self._seed = seed
+        self._each_epoch = each_epoch
+        self._pace = Pace(setup.block_bytes, setup.unit)
+        self._reset(0)
+
+    def _reset(self, epoch: int) -> None:
+        self._picks = Picks(self._size, self._seed, epoch if self._each_epoch else 0)
+        self._store = RowStore()
+        self._marks: deque[tuple[int, Cursor]] = deque()  # Row numbers and their cursors, oldest first.
+        self._read = 0  # Rows of the input read so far, counted from its very start.
+        self._total: int | None = None  # Rows of the input, once it has ended.
+        self._oldest = 0  # No row in the buffer has a lower number than this ...
+        self._next_look = 0  # ... and it is worth looking again after this step.
+        self._target: int | None = 0  # The step to begin at, until the buffer is filled.
+        self._places: Indices | None = None  # Slot of the store for each slot of the buffer, once it shrinks.
+
+    def seek(self, cursor: Cursor, epoch: int) -> int:
+        """Any row of the block that a cursor came with is reached directly; later ones by going on from there."""
+        self._reset(epoch)
+        state = cursor.state or {"step": 0, "rows": 0, "total": None, "first": 0, "in": [None, 0]}
+        direct: int = min(cursor.skip, state["rows"])
+        self._reader.seek(Cursor.from_json(state["in"]), epoch)
+        self._read = self._oldest = state["first"]
+        self._total = state["total"]
+        self._target = state["step"] + direct
+        return cursor.skip - direct
+
+    def pull(self) -> Block | None:
+        """The rows of as many steps as make a block."""
+        if self._target is not None:
+            self._fill(self._target)
+            self._target = None
+        state = self._state()
+        block = self._exchange() if self._total is None else None
+        if block is None:
+            block = self._drain()
+        if block is None:
+            return None
+        self._pace.observe(block.rows, block.nbytes, 0.0)
+        return block.at(Cursor({**state, "rows": block.rows, "total": self._total}))
+
+    def _exchange(self) -> Block | None:
+        """Steps that each take in a new row; None once there are no more."""
+        incoming = self._next_rows(self._pace.rows)
+        if incoming is None:
+            self._total = self._read
+            return None
+        base = self._read - incoming.rows
+        rows, slots = self._picks.exchange(incoming.rows)
+        old = rows < base
+        parts = []
+        if old.any():
+            parts.append(self._store.take(slots[old]))
+        if not old.all():
+            parts.append(incoming.take(rows[~old] - base))
+        order = np.argsort(np.argsort(~old, kind="stable"), kind="stable") if len(parts) == 2 else None
+        block = concat_blocks(parts)
+        touched = np.unique(slots)
+        self._put(touched, incoming.take(self._picks.buffer[touched] - base))
+        return block if order is None else block.take(order)
+
+    def _drain(self) -> Block | None:
+        """Steps that take nothing in; None when the buffer is empty."""
+        live = len(self._picks.buffer)
+        if live == 0:
+            return None
+        if self._places is None:
+            self._places = np.arange(live, dtype=np.int64)
+        slots = self._picks.drain(min(self._pace.rows, live))[1]
+        places = np.empty(len(slots), np.int64)
+        drain(self._places, slots, places)
+        self._places = self._places[: live - len(slots)]
+        return self._store.take(places)
+
+    def _fill(self, target: int) -> None:
+        """Read the rows that are in the buffer at step `target`, each into its slot."""
+        if target == 0 and self._total is None:
+            self._fill_first()
+            return
+        self._picks.seek(target, self._total)
+        order = np.argsort(self._picks.buffer, kind="stable")
+        wanted = self._picks.buffer[order]
+        end = target + self._size if self._total is None else self._total
+        while self._read < end:
+            block = self._next_rows(end - self._read)
+            if block is None:
+                break
+            base = self._read - block.rows
+            low, high = np.searchsorted(wanted, [base, self._read])
+            if low < high:
+                self._put(order[low:high], block.take(wanted[low:high] - base))
+        if self._read < end:
+            raise self.site.data_error(
+                self._read, "the input ended before the place where it is to be resumed: it has become shorter"
+            )
+
+    def _fill_first(self) -> None:
+        """At the start row i is in slot i. The buffer is no larger than the input, whatever size was asked for."""
+        while self._read < self._size:
+            block = self._next_rows(self._size - self._read)
+            if block is None:
+                self._total = self._read
+                break
+            self._put(np.arange(self._read - block.rows, self._read), block)
+        self._picks.seek(0, self._total)
+
+    def _next_rows(self, most: int) -> Block | None:
+        block = self._reader.read(most)
+        if block is not None:
+            self._marks.append((self._read, block.cursor))
+            self._read += block.rows
+        return block
+
+    def _put(self, slots: Indices, block: Block) -> None:
+        try:
+            self._store.put(slots, block)
+        except RowError as fault:
+            raise self.site.data_error(self._read - block.rows, fault.text) from None
+
+    def _state(self) -> dict[str, Any]:
+        """Where to begin reading again so that every row of the buffer comes by."""
+        step = self._picks.position
+        if step >= self._next_look and len(self._picks.buffer):
+            # Looking costs one pass over the buffer. An older answer only means reading a little more on resume.
+            self._oldest = int(self._picks.buffer.min())
+            self._next_look = step + max(self._size // 4, 1)
+        while len(self._marks) > 1 and self._marks[1][0] <= self._oldest:
+            self._marks.popleft()
+        first, cursor = self._marks[0] if self._marks else (0, Cursor(None))
+        inside = max(self._oldest - first, 0)
+        return {"step": step, "first": first + inside, "in": cursor.after(inside).to_json()}

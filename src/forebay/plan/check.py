@@ -1,0 +1,66 @@
+"""Checks of arguments, made when a dataset is built so that the error points at the line that is wrong."""
+
+import inspect
+import operator
+from collections.abc import Callable
+from typing import Any
+
+from forebay.errors import PlanError
+from forebay.plan.fingerprint import function_name
+
+
+def whole_number(call: str, name: str, value: Any, least: int, *, also: tuple[int, ...] = ()) -> int:
+    """The value as an int of at least `least`, or one of `also`; PlanError otherwise."""
+    try:
+        number = operator.index(value)
+        if isinstance(value, bool):
+            raise TypeError
+    except TypeError:
+        raise PlanError(f"{call}({name}={value!r}): {name} must be a whole number") from None
+    if number < least and number not in also:
+        allowed = "".join(f" or {other}" for other in also)
+        raise PlanError(f"{call}({name}={number}): {name} must be at least {least}{allowed}")
+    return number
+
+
+def keep_whole(node: Any, name: str, least: int, *, also: tuple[int, ...] = ()) -> None:
+    """Check a node's field as ``whole_number`` does and keep it as a plain int: states and digests depend on it."""
+    object.__setattr__(node, name, whole_number(node.kind, name, getattr(node, name), least, also=also))
+
+
+def keep_seed(node: Any) -> None:
+    """The same for a seed, which may be None."""
+    if node.seed is not None:
+        keep_whole(node, "seed", -(2**63))
+
+
+def function(call: str, name: str, value: Any) -> Callable[..., Any]:
+    """The value, if it can be called."""
+    if not callable(value):
+        raise PlanError(f"{call}({name}={value!r}): {name} must be a function")
+    return value  # type: ignore[no-any-return]
+
+
+def flag(call: str, name: str, value: Any) -> bool:
+    """The value, if it is True or False."""
+    if not isinstance(value, bool):
+        raise PlanError(f"{call}({name}={value!r}): {name} must be True or False")
+    return value
+
+
+def arguments(call: str, function: Callable[..., Any], spec: Any, extra: int = 0) -> None:
+    """PlanError if a function cannot take an element of that spec; says nothing where either is not known."""
+    if spec is None:
+        return
+    count = (len(spec) if type(spec) is tuple else 1) + extra
+    try:
+        signature = inspect.signature(function)
+    except (TypeError, ValueError):
+        return
+    try:
+        signature.bind(*[None] * count)
+    except TypeError as error:
+        raise PlanError(
+            f"{call}({function_name(function)}): it is called with {count} argument{'s' * (count != 1)}, "
+            f"but takes {signature} ({error}); elements are {spec}"
+        ) from None

@@ -1,0 +1,118 @@
+"""What a function or a piece of data is, as a short digest that is the same in every process.
+
+Functions count by their code, defaults, closure and the globals they name, so that an edited function, or the
+same lambda over another captured number, is another function. What a program changes while it runs (lists,
+dicts, objects with attributes) counts by its type only: a digest that moves during a run is of no use. Large
+arrays are sampled, not read whole.
+"""
+
+import functools
+import types
+from collections.abc import Iterator
+from hashlib import blake2b
+from typing import Any
+
+import numpy as np
+
+_WHOLE = 1 << 18  # Arrays up to this size are hashed whole ...
+_WINDOWS, _WINDOW = 64, 1 << 11  # ... larger ones in so many windows of so many bytes.
+
+
+def digest(value: Any) -> str:
+    """A short text that differs when the value does."""
+    hasher = _Hasher()
+    hasher.feed(value)
+    return hasher.state.hexdigest()
+
+
+def function_name(function: Any) -> str:
+    """What to call a function in plans and errors."""
+    if isinstance(function, functools.partial):
+        return f"partial({function_name(function.func)})"
+    name = getattr(function, "__qualname__", None) or type(function).__qualname__
+    return str(name).rpartition("<locals>.")[2]
+
+
+class _Hasher:
+    def __init__(self) -> None:
+        self.state = blake2b(digest_size=8)
+        self._seen: dict[int, int] = {}
+        self._kept: list[Any] = []  # An id means something only as long as its object lives.
+
+    def feed(self, value: Any) -> None:
+        """Dispatch on what the value is; objects met before count by when they were first met."""
+        kind = type(value)
+        self._text(kind.__qualname__)
+        if value is None or kind in (bool, int, float, complex, str, bytes):
+            self._text(repr(value))
+            return
+        if id(value) in self._seen:
+            self._text(str(self._seen[id(value)]))
+            return
+        self._seen[id(value)] = len(self._seen)
+        self._kept.append(value)
+        for part in self._parts(value):
+            self.feed(part)
+
+    def _text(self, text: str) -> None:
+        self.state.update(text.encode("utf-8", "surrogatepass"))
+        self.state.update(b"\0")
+
+    def _parts(self, value: Any) -> Iterator[Any]:
+        if isinstance(value, np.ndarray):
+            yield from self._array(value)
+        elif isinstance(value, (np.generic, np.dtype)):
+            yield str(value.dtype if isinstance(value, np.generic) else value)
+            yield repr(value)
+        elif isinstance(value, tuple):
+            yield from value
+        elif isinstance(value, frozenset):
+            yield from sorted(map(digest, value))
+        elif isinstance(value, types.CodeType):
+            yield from (value.co_code, value.co_consts, value.co_names, value.co_varnames, value.co_flags)
+        elif isinstance(value, types.FunctionType):
+            yield from self._function(value)
+        elif isinstance(value, types.MethodType):
+            yield value.__func__
+            yield value.__self__
+        elif isinstance(value, functools.partial):
+            yield from (value.func, value.args, tuple(sorted(value.keywords.items())))
+        elif isinstance(value, (type, types.ModuleType, types.BuiltinFunctionType)):
+            yield getattr(value, "__module__", None)
+            yield getattr(value, "__qualname__", getattr(value, "__name__", ""))
+
+    @staticmethod
+    def _array(array: Any) -> Iterator[Any]:
+        yield str(array.dtype)
+        yield array.shape
+        if array.dtype.hasobject:
+            yield tuple(array.reshape(-1)[:1000].tolist())
+        elif array.nbytes <= _WHOLE:
+            yield np.ascontiguousarray(array).tobytes()
+        else:
+            rows = max(1, _WINDOW * len(array) // array.nbytes)
+            for start in np.linspace(0, len(array) - rows, _WINDOWS).astype(int).tolist():
+                yield np.ascontiguousarray(array[start : start + rows]).tobytes()
+
+    @staticmethod
+    def _function(function: types.FunctionType) -> Iterator[Any]:
+        yield function.__code__
+        yield function.__defaults__
+        yield function.__kwdefaults__
+        for cell in function.__closure__ or ():
+            try:
+                yield cell.cell_contents
+            except ValueError:  # Not bound yet: a function that refers to itself while it is being made.
+                yield "unbound"
+        for name in sorted(_names(function.__code__)):
+            if name in function.__globals__:
+                yield name
+                yield function.__globals__[name]
+
+
+def _names(code: types.CodeType) -> set[str]:
+    names = set(code.co_names)
+    for constant in code.co_consts:
+        if isinstance(constant, types.CodeType):
+            names |= _names(constant)
+    return names

@@ -1,0 +1,69 @@
+"""Whether a saved state belongs to a plan, and if not, what differs."""
+
+import json
+import re
+from hashlib import blake2b
+from typing import Any
+
+from forebay.errors import CursorError
+from forebay.plan.node import Node
+
+_DIGEST = re.compile(r"#[0-9a-f]{16}")
+
+
+def plan_lines(node: Node) -> list[str]:
+    """The plan as text to compare: a line per step that matters to the rows, sources first."""
+    lines = [line for child in node.inputs for line in plan_lines(child)]
+    if not node.traits.transparent:
+        indent = len(node.inputs) if len(node.inputs) > 1 else ""
+        lines.append(f"{indent}{node.signature()}")
+    return lines
+
+
+def layout(node: Node) -> str:
+    """How an optimised plan is run: cursors fit wherever this is the same."""
+    inputs = ",".join(layout(child) for child in node.inputs)
+    if node.traits.transparent:
+        return inputs
+    return f"{node.layout()}({inputs})" if inputs else node.layout()
+
+
+def signed(state: dict[str, Any]) -> dict[str, Any]:
+    """The state with a checksum, so that no operator has to expect numbers that none of them wrote."""
+    return {**state, "checksum": _checksum(state)}
+
+
+def check_signature(state: dict[str, Any]) -> None:
+    """CursorError if the state is not as it was signed."""
+    rest = {key: value for key, value in state.items() if key != "checksum"}
+    if state["checksum"] != _checksum(rest):
+        raise CursorError("the state has been changed or damaged since state_dict() returned it")
+
+
+def _checksum(state: dict[str, Any]) -> str:
+    try:
+        text = json.dumps(state, sort_keys=True)
+    except (TypeError, ValueError) as error:
+        raise CursorError(f"the state is not JSON: {error}; perhaps a generator's own state_dict() is not") from error
+    return blake2b(text.encode(), digest_size=8).hexdigest()
+
+
+def check_same_plan(saved: list[str], here: list[str], strict: bool) -> None:
+    """CursorError that names the first step that differs. Not `strict` overlooks changed functions and data."""
+    for step, (theirs, ours) in enumerate(zip(saved, here)):
+        if theirs == ours:
+            continue
+        plain_theirs, plain_ours = _DIGEST.sub("", theirs), _DIGEST.sub("", ours)
+        if plain_theirs != plain_ours:
+            raise CursorError(
+                f"the state was saved by another dataset: step {step + 1} was {plain_theirs}, here it is {plain_ours}"
+            )
+        if strict:
+            raise CursorError(
+                f"step {step + 1}, {plain_ours}, is not what it was when the state was saved: its function or data "
+                "has changed. load_state_dict(state, strict=False) resumes all the same"
+            )
+    if len(saved) != len(here):
+        longer, has, lacks = (saved, "the saved", "this") if len(saved) > len(here) else (here, "this", "the saved")
+        extra = _DIGEST.sub("", longer[min(len(saved), len(here))])
+        raise CursorError(f"the state was saved by another dataset: {has} one goes on with {extra}, {lacks} one ends")

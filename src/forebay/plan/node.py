@@ -1,0 +1,117 @@
+"""One step of a plan, as the user wrote it or as a rule rewrote it."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass, fields, replace
+from typing import Any, ClassVar, TypeVar
+
+from forebay.plan.fingerprint import digest, function_name
+from forebay.run import Access, Operator, Setup, Site
+
+INFINITE = -1
+UNKNOWN = -2
+
+Build = Callable[["Node", Setup], Operator]
+"""Makes the operator of an input; handed to ``Node.lower``."""
+
+N = TypeVar("N", bound="Node")
+
+
+@dataclass(frozen=True, slots=True)
+class Traits:
+    """What a kind of node keeps of its first input, for rules and checks to ask about.
+
+    Args:
+        one_to_one: row i of the output is made from row i of the input, and there are as many.
+        same_elements: elements pass through as they are, though perhaps not all of them, or in another order.
+        transparent: nothing about the rows changes at all, so that a cursor means the same with or without.
+        random: has a `seed`, which is filled in before running where the user gave none.
+    """
+
+    one_to_one: bool = False
+    same_elements: bool = False
+    transparent: bool = False
+    random: bool = False
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Node(ABC):
+    """A step and its inputs. Arguments are checked when it is made; nothing runs before ``lower``."""
+
+    inputs: tuple["Node", ...] = ()
+    label: str | None = None
+    where: str = "?"
+
+    kind: ClassVar[str]
+    traits: ClassVar[Traits] = Traits()
+
+    @property
+    def input(self) -> "Node":
+        """The only or first input."""
+        return self.inputs[0]
+
+    @property
+    def site(self) -> Site:
+        """What errors call this step."""
+        return Site(self.kind, self.label, self.where)
+
+    @abstractmethod
+    def cardinality(self) -> int:
+        """How many rows come out: a count, INFINITE or UNKNOWN."""
+
+    @abstractmethod
+    def lower(self, setup: Setup, build: Build) -> Operator:
+        """The operator that does this step."""
+
+    def spec(self, *inputs: Any) -> Any | None:
+        """The element's structure with a TensorSpec at each leaf, given the inputs'; None if only running tells."""
+        return inputs[0] if self.traits.same_elements else None
+
+    def layout(self) -> str:
+        """What a cursor of this step depends on besides its inputs: how it is run."""
+        return self.kind
+
+    def access(self) -> Access | None:
+        """Rows by number, where this step and what is below it allow that."""
+        return None
+
+    def is_noop(self) -> bool:
+        """Whether the rows that come out are exactly those that go in."""
+        return False
+
+    def with_inputs(self: N, *inputs: "Node") -> N:
+        """The same step on other inputs."""
+        return replace(self, inputs=inputs)
+
+    def params(self) -> dict[str, Any]:
+        """The arguments that make up this step, by name."""
+        base = {field.name for field in fields(Node)}
+        return {field.name: getattr(self, field.name) for field in fields(self) if field.name not in base}
+
+    def describe(self) -> str:
+        """The step as a line to read."""
+        return f"{self.kind}({self._arguments(_shown)})"
+
+    def signature(self) -> str:
+        """The step as a line to compare: two steps with the same signature do the same."""
+        return f"{self.kind}({self._arguments(_compared)})"
+
+    def _arguments(self, show: Callable[[Any], str]) -> str:
+        return ", ".join(f"{name}={show(value)}" for name, value in self.params().items() if value is not None)
+
+
+def _shown(value: Any) -> str:
+    return function_name(value) if callable(value) and not isinstance(value, type) else repr(value)
+
+
+def _compared(value: Any) -> str:
+    if value is None or isinstance(value, (bool, int, float, str)):
+        return repr(value)
+    name = function_name(value) if callable(value) else type(value).__name__
+    return f"{name}#{digest(value)}"
+
+
+def element_count(*counts: int) -> int:
+    """The least of several cardinalities: what is left when the first of them ends."""
+    known = [count for count in counts if count != INFINITE]
+    return INFINITE if not known else UNKNOWN if UNKNOWN in known else min(known)

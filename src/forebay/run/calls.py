@@ -1,0 +1,169 @@
+"""Calls of the user's functions, row by row or column by column, with every failure traced to its element."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from itertools import chain, starmap
+from typing import Any
+
+from forebay.block import (
+    Block,
+    Column,
+    Indices,
+    Normalizer,
+    RowError,
+    Uniform,
+    array_of,
+    column_from_array,
+    concat_blocks,
+    flatten,
+)
+from forebay.errors import ForebayError
+from forebay.run.keys import Generators, key_of
+from forebay.run.operator import Site
+
+
+@dataclass(frozen=True, slots=True)
+class Stage:
+    """A function, what to call it, and the seed of the generator it is given, if it is given one."""
+
+    function: Callable[..., Any]
+    name: str
+    site: Site
+    seed: int | None = None
+
+
+class RowCalls:
+    """Runs one function, or several back to back, on every element of a block.
+
+    `keep` says that the block is still needed afterwards, whatever the function does to its arguments.
+    """
+
+    def __init__(self, *stages: Stage, keep: bool = False) -> None:
+        self._stages = stages
+        self._keep = keep
+        self._normalizers = [Normalizer() for _ in stages[1:]]
+        self._generators: list[Generators | None] = [None] * len(stages)
+        self._epoch: int | None = None
+
+    def __call__(self, block: Block, indices: Indices, epoch: int) -> tuple[list[Any], ForebayError | None]:
+        """One result per row, up to the first row that failed, and that failure.
+
+        `indices` are the elements' numbers: they key the random numbers and name the element in errors.
+        """
+        if any(stage.seed is not None for stage in self._stages):
+            return self._step_by_step(block, indices, epoch)
+        results: list[Any] = []
+        try:
+            results.extend(self._chain(block))
+        except Exception as error:
+            return results, self._fault(block, indices, len(results), error)
+        if len(results) < block.rows:
+            # A StopIteration out of a function looks like the end of the rows.
+            return results, self._fault(block, indices, len(results), StopIteration())
+        return results, None
+
+    def _chain(self, block: Block) -> Iterator[Any]:
+        """The results, one element through all functions before the next: only one is ever in between."""
+        # A single function is never called again for the same rows, so it may have them for itself.
+        rows = block.scratch() if self._keep or len(self._stages) > 1 else block.private()
+        iterator = rows.calls(self._stages[0].function)
+        for stage, normalize in zip(self._stages[1:], self._normalizers):
+            # The first value is looked at now, since it decides how values are passed on.
+            first = normalize(next(iterator))
+            values = chain((first,), map(normalize.fast, iterator))
+            iterator = starmap(stage.function, values) if normalize.unpacks else map(stage.function, values)
+        return iterator
+
+    def _fault(self, block: Block, indices: Indices, row: int, cause: Exception) -> ForebayError:
+        """What went wrong at a row, found by going through it once more, step by step."""
+        error = None
+        if len(self._stages) > 1:
+            _, error = self._step_by_step(block.slice(row, row + 1), indices[row : row + 1], 0)
+        # If it went well this time, the function does not depend on its arguments alone.
+        stage = self._stages[-1]
+        return error or stage.site.function_error(int(indices[row]), stage.name, cause)
+
+    def _step_by_step(self, block: Block, indices: Indices, epoch: int) -> tuple[list[Any], ForebayError | None]:
+        self._rekey(epoch)
+        steps = list(zip([s.function for s in self._stages], self._generators, [*self._normalizers, None]))
+        unpacks = block.structure.is_tuple
+        results: list[Any] = []
+        done = 0
+        index = 0
+        try:
+            for index, element in zip(indices.tolist(), block.private().elements()):
+                done = 0
+                value, several = element, unpacks
+                for function, generators, normalize in steps:
+                    arguments = value if several else (value,)
+                    if generators is not None:
+                        arguments = (*arguments, generators.at(index))
+                    value = function(*arguments)
+                    if normalize is not None:
+                        value = normalize(value)
+                        several = normalize.unpacks
+                    done += 1
+                results.append(value)
+        except RowError as error:
+            return results, self._stages[done].site.data_error(index, error.text)
+        except Exception as error:
+            stage = self._stages[done]
+            return results, stage.site.function_error(index, stage.name, error)
+        return results, None
+
+    def _rekey(self, epoch: int) -> None:
+        if epoch != self._epoch:
+            self._epoch = epoch
+            self._generators = [
+                None if stage.seed is None else Generators(key_of(stage.seed, epoch, "map")) for stage in self._stages
+            ]
+
+
+class ColumnCalls:
+    """Runs a function on whole columns. It must treat each row by itself: where blocks end is not its business."""
+
+    def __init__(self, stage: Stage) -> None:
+        self._stage = stage
+        self._uniform = Uniform()
+
+    def __call__(self, block: Block, indices: Indices) -> tuple[Block | None, ForebayError | None]:
+        """A block of as many rows; or of those before the first that fails, and that failure."""
+        try:
+            return self._apply(block), None
+        except RowError as error:
+            failure: ForebayError = self._stage.site.data_error(int(indices[0]), error.text)
+        except Exception as error:
+            failure = self._stage.site.function_error(int(indices[0]), self._stage.name, error)
+        if block.rows == 1:
+            return None, failure
+        # Halve until the failing row stands alone, so that the error names it and the rows before it come out.
+        middle = block.rows // 2
+        first, fault = self(block.slice(0, middle), indices[:middle])
+        if fault is not None:
+            return first, fault
+        second, fault = self(block.slice(middle, block.rows), indices[middle:])
+        if fault is None:
+            # Only the rows together fail, which a function that treats rows one by one cannot do.
+            return None, failure
+        parts = [part for part in (first, second) if part is not None]
+        return concat_blocks(parts) if parts else None, fault
+
+    def _apply(self, block: Block) -> Block:
+        arguments = block.scratch(whole=True)
+        element = arguments.structure.unflatten([array_of(column) for column in arguments.columns])
+        result = self._stage.function(*element) if block.structure.is_tuple else self._stage.function(element)
+        leaves, structure = flatten(result)
+        columns = [self._column(leaf, path, block.rows) for leaf, path in zip(leaves, structure.paths())]
+        self._uniform.check(structure, columns)
+        return Block(structure, columns, block.rows)
+
+    @staticmethod
+    def _column(leaf: Any, path: str, rows: int) -> Column:
+        named = f"leaf {path}" if path else "the result"
+        try:
+            column = column_from_array(leaf, owned=False)
+        except RowError as error:
+            raise RowError(0, f"{named} {error.text}; a batched function must return whole columns") from None
+        if len(column) != rows:
+            raise RowError(0, f"{named} has {len(column)} rows, the function was given {rows}")
+        return column

@@ -1,0 +1,88 @@
+"""What every physical operator is: a puller of blocks that can be put anywhere in its stream."""
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass, replace
+from typing import Any
+
+from forebay.block import Block, Cursor
+from forebay.errors import DataError, ForebayError, FunctionError
+
+
+@dataclass(frozen=True, slots=True)
+class Site:
+    """Where in the user's program an operator was asked for: what errors and statistics call it by."""
+
+    kind: str
+    label: str | None
+    where: str
+
+    def __str__(self) -> str:
+        named = f"{self.kind} {self.label!r}" if self.label else self.kind
+        return f"{named} at {self.where}"
+
+    def data_error(self, index: int, text: str) -> DataError:
+        """The error for an element that cannot go through this operator."""
+        return DataError(f"{self}, element {index}: {text}")
+
+    def function_error(self, index: int, function: str, cause: Exception) -> FunctionError:
+        """The error for a user's function that raised."""
+        error = FunctionError(f"{self}, element {index}: {function} raised {type(cause).__name__}: {cause}")
+        error.__cause__ = cause
+        return error
+
+
+@dataclass(frozen=True, slots=True)
+class Setup:
+    """What an operator is told when it is made: none of it may change its rows.
+
+    Blocks grow to `block_bytes`, and hold a multiple of `unit` rows where that is free to choose. Sources that read
+    by number may begin with blocks of `first` rows. `rules` are those that plans made while running (as in
+    ``flat_map``) are optimised with.
+    """
+
+    block_bytes: int
+    rules: tuple[Any, ...] = ()
+    unit: int = 1
+    first: int = 1
+
+    def with_unit(self, unit: int) -> "Setup":
+        """The same for an operator whose rows are wanted in multiples of `unit`."""
+        return replace(self, unit=unit)
+
+
+class Operator(ABC):
+    """Pulls blocks from its inputs and gives blocks of its own.
+
+    ``seek`` comes before the first ``pull``. It goes as near before the row that the cursor names as it can,
+    and returns how many rows the caller still has to drop; ``Reader`` does that. How rows are cut into blocks
+    may differ from one time to the next. After an error an operator is good for nothing but ``seek`` and
+    ``close``: whoever goes on, goes on from a cursor. An operator is used by one thread at a time.
+    """
+
+    def __init__(self, site: Site, *inputs: "Operator") -> None:
+        self.site = site
+        self.inputs = inputs
+        self._pending: ForebayError | None = None
+
+    @abstractmethod
+    def seek(self, cursor: Cursor, epoch: int) -> int:
+        """Continue at or before the cursor in that epoch; the number of rows that come before it."""
+
+    @abstractmethod
+    def pull(self) -> Block | None:
+        """The next rows, at least one; None once there are no more."""
+
+    def fail_next(self, error: ForebayError) -> None:
+        """Have ``raise_pending`` raise this: rows made before the fault go out first."""
+        self._pending = error
+
+    def raise_pending(self) -> None:
+        """Raise the error that the rows handed out last ended with, if any."""
+        if self._pending is not None:
+            error, self._pending = self._pending, None
+            raise error
+
+    def close(self) -> None:
+        """Stop threads and release what is held. Called once, from any state."""
+        for operator in self.inputs:
+            operator.close()

@@ -1,0 +1,34 @@
+"""How many rows to make into the next block."""
+
+import time
+
+# Per-block work costs some ten microseconds; beyond this many rows it no longer shows in the cost of a row.
+MAX_ROWS = 16384
+# Slow functions: rows that take longer together than this come out in smaller blocks, so that the consumer,
+# a checkpoint or a close never waits long for the rest of one.
+MAX_SECONDS = 0.02
+GROWTH = 4
+
+
+class Pace:
+    """Starts small, so that the first rows come at once, and grows to blocks of the target size.
+
+    The answers depend on clocks and sizes, so nothing may follow from them but where blocks are cut.
+    """
+
+    def __init__(self, block_bytes: int, unit: int = 1, first: int = 1) -> None:
+        self._bytes = block_bytes
+        self._unit = unit
+        self.rows = max(unit, first)
+
+    @staticmethod
+    def in_time(began: float) -> bool:
+        """Whether there is time left for more rows in a block that was begun then."""
+        return time.perf_counter() - began < MAX_SECONDS
+
+    def observe(self, rows: int, nbytes: int, seconds: float) -> None:
+        """Learn from rows just made. Reads the size of the next block from `rows` afterwards."""
+        limit = min(self.rows * GROWTH, MAX_ROWS, self._bytes * rows // max(nbytes, 1))
+        if seconds > 0:
+            limit = min(limit, int(MAX_SECONDS * rows / seconds))
+        self.rows = max(limit // self._unit, 1) * self._unit

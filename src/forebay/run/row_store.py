@@ -1,0 +1,68 @@
+"""Rows kept in numbered slots, column by column, to be replaced and read in any order."""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from forebay.block import Block, Column, Indices, Structure, Uniform, column_from_rows
+from forebay.block.dense import Dense
+
+
+class RowStore:
+    """Slots 0, 1, 2 ... of rows with one structure. Grows with the highest slot used."""
+
+    def __init__(self) -> None:
+        self._uniform = Uniform()
+        self._structure: Structure | None = None
+        self._slots: list[_Slots] = []
+
+    def put(self, slots: Indices, block: Block) -> None:
+        """Put row i of the block into slots[i]. RowError if its structure or dtypes differ from those before."""
+        self._uniform.check(block.structure, block.columns)
+        if self._structure is None:
+            self._structure = block.structure
+            self._slots = [_Slots() for _ in block.columns]
+        for kept, column in zip(self._slots, block.columns):
+            kept.put(slots, column)
+
+    def take(self, slots: Indices) -> Block:
+        """The rows in these slots, in memory of their own."""
+        assert self._structure is not None
+        return Block(self._structure, [kept.take(slots) for kept in self._slots], len(slots))
+
+
+class _Slots:
+    """One column's slots: an array while all rows have one shape, an array of objects once they have not."""
+
+    def __init__(self) -> None:
+        self._values: NDArray[Any] | None = None
+
+    def put(self, slots: Indices, column: Column) -> None:
+        rows: NDArray[Any] | None = column.values if isinstance(column, Dense) else None
+        values = self._values
+        if values is None:
+            shape, dtype = (rows.shape[1:], rows.dtype) if rows is not None else ((), np.dtype(object))
+            values = np.empty((0, *shape), dtype)
+        if values.dtype != object and (rows is None or rows.shape[1:] != values.shape[1:]):
+            # Filled one by one: NumPy would take equal arrays in a list for one array of higher rank.
+            values = np.fromiter(values, object, len(values))
+        self._values = values = _grown(values, int(slots.max()) + 1)
+        if values.dtype != object:
+            values[slots] = rows
+        else:
+            for slot, row in zip(slots.tolist(), column.private().rows()):
+                values[slot] = row
+
+    def take(self, slots: Indices) -> Column:
+        assert self._values is not None
+        picked = self._values.take(slots, axis=0)
+        return Dense(picked) if picked.dtype != object else column_from_rows(list(picked))
+
+
+def _grown(values: NDArray[Any], least: int) -> NDArray[Any]:
+    if least <= len(values):
+        return values
+    grown = np.empty((max(least, 2 * len(values)), *values.shape[1:]), values.dtype)
+    grown[: len(values)] = values
+    return grown
