@@ -98,6 +98,8 @@ def _walk(tree: Any, leaf: Callable[[Any], Any]) -> Any:
     if is_dataclass(tree) and not isinstance(tree, type) and not hasattr(tree, "shape"):
         keys = tuple(member.name for member in fields(tree))
         return Node(type(tree).__name__, keys, tuple(_walk(getattr(tree, key), leaf) for key in keys))
+    if isinstance(tree, list):
+        return Node("list", (), tuple(_walk(part, leaf) for part in tree))
     return leaf(tree)
 
 
@@ -127,9 +129,16 @@ def observe(side: Side, build: Callable[[Side], Any], limit: int = LIMIT) -> Out
     return read(side, side.tuned(made), limit)
 
 
+def _spec(side: Side, dataset: Any) -> Any:
+    try:
+        return canonical_spec(side, dataset.element_spec)
+    except side.errors:
+        return None
+
+
 def read(side: Side, dataset: Any, limit: int = LIMIT) -> Outcome:
     """Cardinality, spec and up to `limit` elements of a dataset."""
-    outcome = Outcome(cardinality=int(dataset.cardinality()), spec=canonical_spec(side, dataset.element_spec))
+    outcome = Outcome(cardinality=int(dataset.cardinality()), spec=_spec(side, dataset))
     elements: list[Any] = []
     try:
         rows: Iterable[Any] = dataset.as_numpy_iterator()

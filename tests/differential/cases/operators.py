@@ -12,7 +12,7 @@ TAKE_SKIP = (
     case("take-negative", lambda d: d.range(10).take(-5), "negative-counts"),
     case("skip-negative", lambda d: d.range(10).skip(-5), "negative-counts"),
     case("take-numpy-count", lambda d: d.range(10).take(np.int32(2))),
-    case("take-bool-count", lambda d: d.range(10).take(True)),
+    case("take-bool-count", lambda d: d.range(10).take(True), "bool-counts"),
     case("take-keyword", lambda d: d.range(10).take(count=3, name="first")),
     case("skip-keyword", lambda d: d.range(10).skip(count=3, name="rest")),
     case("skip-take", lambda d: d.range(10).skip(3).take(4)),
@@ -52,7 +52,7 @@ BATCH = (
     case("batch-larger-drop", lambda d: d.range(2).batch(5, True)),
     case("batch-empty", lambda d: d.range(0).batch(3)),
     case("batch-numpy-size", lambda d: d.range(10).batch(np.int64(4))),
-    case("batch-bool-size", lambda d: d.range(3).batch(True)),
+    case("batch-bool-size", lambda d: d.range(3).batch(True), "bool-counts"),
     case("batch-keyword", lambda d: d.range(5).batch(batch_size=2, drop_remainder=False, name="b")),
     case("batch-batch", lambda d: d.range(12).batch(2).batch(3)),
     case("batch-batch-drop", lambda d: d.range(11).batch(2, True).batch(3, True)),
@@ -107,7 +107,7 @@ UNBATCH = (
     case("unbatch-str", lambda d: d.slices([["a", "b"], ["c", "d"]]).unbatch(), "text"),
     case("unbatch-none-leaf", lambda d: d.tensors((np.arange(3), None)).unbatch()),
     case("unbatch-batched-none", lambda d: d.slices({"a": np.arange(3), "b": None}).batch(2).unbatch()),
-    case("unbatch-empty-rows", lambda d: d.slices(np.zeros((2, 0))).unbatch()),
+    case("unbatch-empty-rows", lambda d: d.slices(np.zeros((2, 0))).unbatch(), "known-length"),
     case("unbatch-no-rows", lambda d: d.slices(np.zeros((0, 2))).unbatch()),
     case(
         "unbatch-variable",
@@ -139,7 +139,7 @@ SHARD = (
     case("shard-take", lambda d: d.range(20).shard(3, 2).take(2)),
     case("shard-batch", lambda d: d.range(20).shard(3, 2).batch(4)),
     case("shard-keyword", lambda d: d.range(5).shard(num_shards=2, index=1, name="s")),
-    case("shard-bools", lambda d: d.range(5).shard(True, False)),
+    case("shard-bools", lambda d: d.range(5).shard(True, False), "bool-counts"),
     case("shard-rows", lambda d: d.slices((_GRID, [b"a", b"b", b"c"])).shard(2, 1)),
 )
 
@@ -176,6 +176,7 @@ CONCATENATE = (
             d.tensors(Point(np.int64(7), np.int64(8)))
         ),
     ),
+    case("concatenate-str-to-bytes", lambda d: d.slices([b"a"]).concatenate(d.slices(["b"])), "text-apart"),
     case("concatenate-bytes", lambda d: d.slices([b"a"]).concatenate(d.slices([b"bcd", b""]))),
 )
 
