@@ -78,7 +78,7 @@ class Dense(Column):
         if values.ndim < 2:
             raise RowError(0, "is a scalar")
         counts = np.full(len(values), values.shape[1], np.int64)
-        return Dense(values.reshape(-1, *values.shape[2:]), self.owned), counts
+        return Dense(values.reshape(int(counts.sum()), *values.shape[2:]), self.owned), counts
 
     def join(self, others: list[Column]) -> "Dense | None":
         """One array, if shapes and dtypes agree."""

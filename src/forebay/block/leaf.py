@@ -28,7 +28,8 @@ def as_leaf(value: Any) -> Any:
     if kind is bytes or kind is str or value is None:
         return value
     if isinstance(value, np.generic):
-        return value.item() if isinstance(value, (np.bytes_, np.str_)) else value
+        # item() would drop NULs at the end.
+        return bytes(value) if isinstance(value, np.bytes_) else str.__str__(value) if isinstance(value, np.str_) else value
     if kind is list or isinstance(value, range):
         try:
             value = array_from_list(value)

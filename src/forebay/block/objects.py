@@ -85,7 +85,7 @@ class Objects(Column):
         if self.values.ndim < 2:
             raise RowError(0, "is not an array")
         counts = np.full(len(self.values), self.values.shape[1], np.int64)
-        return Objects(self.values.reshape(-1, *self.values.shape[2:])), counts
+        return Objects(self.values.reshape(int(counts.sum()), *self.values.shape[2:])), counts
 
     def join(self, others: list[Column]) -> "Objects | None":
         """One column, if arrays of objects have one shape."""

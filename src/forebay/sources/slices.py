@@ -1,9 +1,8 @@
 """Arrays in memory or mapped from disk: ``from_tensor_slices`` and ``from_tensors``."""
 
-import mmap
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from functools import partial
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -18,56 +17,33 @@ from forebay.block import (
     column_from_rows,
     flatten,
 )
-from forebay.block.dense import Dense
 from forebay.block.objects import Objects
 from forebay.errors import PlanError
 from forebay.plan.fingerprint import digest
 from forebay.plan.node import Build, Node
 from forebay.run import Access, Operator, ReadRows, Setup
-
-# Pages of a mapped file stay in the process's resident memory once read. After this many bytes they are given
-# back to the system, which keeps them in its page cache as long as it likes.
-_RELEASE_EVERY = 32 << 20
+from forebay.sources.mapped import FileRows
 
 
 class _Columns(Access):
     """Rows of columns that the user owns."""
 
-    def __init__(self, structure: Structure, columns: Sequence[Column], length: int) -> None:
-        super().__init__(length)
-        self._structure = structure
-        self._columns = columns
-        self._maps = [found for column in columns if (found := _mapping(column)) is not None]
-        self._since_release = 0
+    def __init__(self, node: "Slices") -> None:
+        super().__init__(node.length)
+        self._structure = node.structure
+        self._sources = list(zip(node.columns, node.files))
 
     def read(self, start: int, stop: int, epoch: int) -> Block:
-        """Views, except of mapped files, which are read at once."""
-        block = Block(self._structure, [c.slice(start, stop) for c in self._columns], stop - start)
-        return self._released(block.private()) if self._maps else block
+        """Views, except of mapped files."""
+        columns = [
+            column.slice(start, stop) if file is None else file.read(start, stop) for column, file in self._sources
+        ]
+        return Block(self._structure, columns, stop - start)
 
     def gather(self, indices: Indices, epoch: int) -> Block:
         """Copies of the rows."""
-        columns = [column.take(indices) for column in self._columns]
-        return self._released(Block(self._structure, columns, len(indices)))
-
-    def _released(self, block: Block) -> Block:
-        if self._maps:
-            self._since_release += block.nbytes
-            if self._since_release > _RELEASE_EVERY:
-                self._since_release = 0
-                for mapping in self._maps:
-                    mapping.madvise(mmap.MADV_DONTNEED)
-        return block
-
-
-def _mapping(column: Column) -> mmap.mmap | None:
-    """The shared mapping behind a column. Private ones (mode "c") hold writes that releasing would throw away."""
-    base: Any = column.values if isinstance(column, Dense) else None
-    shared = False
-    while isinstance(base, np.ndarray):
-        shared = shared or (isinstance(base, np.memmap) and base.mode in ("r", "r+", "w+"))
-        base = base.base
-    return base if shared and isinstance(base, mmap.mmap) and hasattr(mmap, "MADV_DONTNEED") else None
+        columns = [column.take(indices) if file is None else file.gather(indices) for column, file in self._sources]
+        return Block(self._structure, columns, len(indices))
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -81,6 +57,11 @@ class Slices(Node):
 
     kind = "from_tensor_slices"
 
+    @cached_property
+    def files(self) -> tuple[FileRows | None, ...]:
+        """The mapped file behind each column, where there is one."""
+        return tuple(FileRows.behind(column) for column in self.columns)
+
     def cardinality(self) -> int:
         """The length of the arrays."""
         return self.length
@@ -91,7 +72,7 @@ class Slices(Node):
 
     def access(self) -> Access:
         """By number."""
-        return _Columns(self.structure, self.columns, self.length)
+        return _Columns(self)
 
     def lower(self, setup: Setup, build: Build) -> Operator:
         """Read by number."""
@@ -107,7 +88,8 @@ class Slices(Node):
 
     def signature(self) -> str:
         """Rows, leaves, and a digest of the data."""
-        return f"{self.describe()}#{digest(tuple(column.buffers() for column in self.columns))}"
+        content = (c.buffers() if file is None else file.sample() for c, file in zip(self.columns, self.files))
+        return f"{self.describe()}#{digest(tuple(content))}"
 
 
 def slices(tensors: Any, label: str | None, where: str) -> Slices:
