@@ -105,9 +105,7 @@ INNER: dict[str, Callable[[Side, Any], Any]] = {
 
 STEPS: dict[str, Callable[..., Any]] = {
     "map": lambda d, ds, name: ds.map(lambda *a: MAPS[name](d, _element(a))),
-    "explode": lambda d, ds, bad: ds.map(
-        lambda *a: d.f.check(_total(d, _element(a)), _total(d, _element(a)) != bad)
-    ),
+    "explode": lambda d, ds, bad: ds.map(lambda *a: d.f.check(_total(d, _element(a)), _total(d, _element(a)) != bad)),
     "filter": lambda d, ds, name: ds.filter(lambda *a: PREDICATES[name](d, _element(a))),
     "take_while": lambda d, ds, name: ds.take_while(lambda *a: PREDICATES[name](d, _element(a))),
     "flat_map": lambda d, ds, name: ds.flat_map(lambda *a: INNER[name](d, _element(a))),

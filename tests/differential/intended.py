@@ -56,9 +56,7 @@ def _wide(leaf: Any) -> Any:
 
 def _text(leaf: Any) -> Any:
     dtype = "str" if leaf.dtype == "bytes" else leaf.dtype
-    return (
-        Spec(dtype, leaf.shape) if isinstance(leaf, Spec) else Leaf(dtype, leaf.shape, _decoded(leaf.value))
-    )
+    return Spec(dtype, leaf.shape) if isinstance(leaf, Spec) else Leaf(dtype, leaf.shape, _decoded(leaf.value))
 
 
 def _decoded(value: Any) -> Any:
@@ -221,9 +219,7 @@ ANYWHERE = ("checked-when-run", "known-length", "length-behind-function", "spec-
 """What any random chain may show."""
 
 
-def expected(
-    theirs: Outcome, ours: Outcome, differs: Iterable[str], gives: Any = None
-) -> tuple[Outcome, set[str]]:
+def expected(theirs: Outcome, ours: Outcome, differs: Iterable[str], gives: Any = None) -> tuple[Outcome, set[str]]:
     """What Forebay must do where these differences may show, and which of them did."""
     shown = set()
     for name in differs:

@@ -67,9 +67,7 @@ class Outcome:
 
     def _map(self, change: Callable[[Any], Any]) -> "Outcome":
         elements = tuple(_mapped(element, change) for element in self.elements)
-        return replace(
-            self, elements=elements, value=_mapped(self.value, change), spec=_mapped(self.spec, change)
-        )
+        return replace(self, elements=elements, value=_mapped(self.value, change), spec=_mapped(self.spec, change))
 
 
 def _mapped(tree: Any, change: Callable[[Any], Any]) -> Any:
@@ -92,9 +90,7 @@ def _walk(tree: Any, leaf: Callable[[Any], Any]) -> Any:
     if isinstance(tree, Mapping):
         return Node(type(tree).__name__, tuple(tree), tuple(_walk(part, leaf) for part in tree.values()))
     if isinstance(tree, tuple):
-        return Node(
-            type(tree).__name__, getattr(tree, "_fields", ()), tuple(_walk(part, leaf) for part in tree)
-        )
+        return Node(type(tree).__name__, getattr(tree, "_fields", ()), tuple(_walk(part, leaf) for part in tree))
     if is_dataclass(tree) and not isinstance(tree, type) and not hasattr(tree, "shape"):
         keys = tuple(member.name for member in fields(tree))
         return Node(type(tree).__name__, keys, tuple(_walk(getattr(tree, key), leaf) for key in keys))

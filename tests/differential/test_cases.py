@@ -45,20 +45,14 @@ def test_every_intended_difference_is_shown_by_a_case() -> None:
         case("named-but-gone", lambda d: d.tensors(np.int64(1)), "python-numbers"),
         case("another-one-named", lambda d: d.tensors("a"), "python-numbers"),
         case("one-of-two-named", lambda d: d.tensors((1, "a")), "text"),
-        case(
-            "gives-something-else", lambda d: d.range(2).map(lambda x: x * 1.5), "accepted", gives=[0.0, 1.5]
-        ),
+        case("gives-something-else", lambda d: d.range(2).map(lambda x: x * 1.5), "accepted", gives=[0.0, 1.5]),
         case("refused-by-one", lambda d: d.range(3).take(True)),
         case("other-order", lambda d: d.range(3) if d is oracle() else d.range(2, -1, -1)),
         case("other-dtype", lambda d: d.range(3, output_type=np.int64 if d is oracle() else np.int32)),
         case("other-dict-order", lambda d: d.zip(dict.fromkeys("ab" if d is oracle() else "ba", d.range(2)))),
         case("one-more", lambda d: d.range(3 if d is oracle() else 4)),
-        case(
-            "other-length-only", lambda d: d.range(3) if d is oracle() else d.range(3).filter(lambda x: True)
-        ),
-        case(
-            "fails-later", lambda d: d.range(9).map(lambda x: d.f.check(x, x != (2 if d is oracle() else 3)))
-        ),
+        case("other-length-only", lambda d: d.range(3) if d is oracle() else d.range(3).filter(lambda x: True)),
+        case("fails-later", lambda d: d.range(9).map(lambda x: d.f.check(x, x != (2 if d is oracle() else 3)))),
     ],
     ids=lambda case: case.id,
 )

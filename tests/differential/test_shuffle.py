@@ -35,10 +35,7 @@ def by_epochs(side: Side, source: str, count: int, buffer_size: int, samples: in
 def by_seeds(side: Side, source: str, count: int, buffer_size: int, samples: int) -> list[Order]:
     """Orders of the first epochs of many datasets."""
     input = INPUTS[source](side, count)
-    return [
-        tuple(int(x) for x in input.shuffle(buffer_size, seed=seed).as_numpy_iterator())
-        for seed in range(samples)
-    ]
+    return [tuple(int(x) for x in input.shuffle(buffer_size, seed=seed).as_numpy_iterator()) for seed in range(samples)]
 
 
 @cache
@@ -82,17 +79,12 @@ def test_a_wrong_law_is_noticed() -> None:
     assert not follows(of_oracle(5, 2), shuffle_law(5, 3))
     assert not follows([*of_oracle(5, 3), *[(0, 1, 2, 3, 4)] * 100], shuffle_law(5, 3))
     assert not alike(of_oracle(4, 2), of_oracle(4, 3))
-    assert not alike(
-        [order.index(20) for order in of_oracle(40, 10)], [order.index(20) for order in of_oracle(40, 8)]
-    )
+    assert not alike([order.index(20) for order in of_oracle(40, 10)], [order.index(20) for order in of_oracle(40, 8)])
 
 
 def test_without_a_size_every_order_is_as_likely() -> None:
     """tf.data needs a buffer as large as the dataset for this."""
-    orders = [
-        tuple(int(x) for x in forebay().range(4).shuffle(seed=seed).as_numpy_iterator())
-        for seed in range(2000)
-    ]
+    orders = [tuple(int(x) for x in forebay().range(4).shuffle(seed=seed).as_numpy_iterator()) for seed in range(2000)]
     assert follows(orders, shuffle_law(4, 4))
     assert alike(orders, of_oracle(4, 4))
 

@@ -52,9 +52,7 @@ CASES = (
         "accepted",
         gives=[np.float64(0), np.float64(1.5)],
     ),
-    case(
-        "reduce-from-zero", lambda d: d.range(5).reduce(0, lambda s, x: s + x), "accepted", gives=np.int64(10)
-    ),
+    case("reduce-from-zero", lambda d: d.range(5).reduce(0, lambda s, x: s + x), "accepted", gives=np.int64(10)),
     case(
         "flat-map-int32-range",
         lambda d: d.slices(np.array([2], np.int32)).flat_map(lambda n: d.range(n)),
@@ -103,9 +101,7 @@ CASES = (
         "any-state",
         gives=1.5,
     ),
-    case(
-        "reduce-to-none", lambda d: d.range(3).reduce(np.int64(0), lambda s, x: None), "any-state", gives=None
-    ),
+    case("reduce-to-none", lambda d: d.range(3).reduce(np.int64(0), lambda s, x: None), "any-state", gives=None),
     case(
         "shuffle-no-size",
         lambda d: sorted(d.list(d.range(3).shuffle())) == [0, 1, 2],

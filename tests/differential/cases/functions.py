@@ -41,9 +41,7 @@ MAP = (
         lambda d: d.zip(d.range(3), d.zip(d.range(3), d.range(3))).map(lambda a, b: a + b[1]),
     ),
     case("map-one-nested-tuple", lambda d: d.range(3).map(lambda x: ((x, x),)).map(lambda x: x[0] + x[1])),
-    case(
-        "map-namedtuple-whole", lambda d: d.slices(Point(np.arange(3), np.arange(3))).map(lambda p: p.a + p.b)
-    ),
+    case("map-namedtuple-whole", lambda d: d.slices(Point(np.arange(3), np.arange(3))).map(lambda p: p.a + p.b)),
     case(
         "map-namedtuple-star",
         lambda d: d.slices(Point(np.arange(3), np.arange(3))).map(lambda *a: np.int64(len(a))),
@@ -52,9 +50,7 @@ MAP = (
         "map-namedtuple-inside",
         lambda d: d.zip(d.slices(Point(np.arange(3), np.arange(3))), d.range(3)).map(lambda p, x: p.b + x),
     ),
-    case(
-        "map-dict-whole", lambda d: d.slices({"x": np.arange(3), "y": np.arange(3.0)}).map(lambda e: e["x"])
-    ),
+    case("map-dict-whole", lambda d: d.slices({"x": np.arange(3), "y": np.arange(3.0)}).map(lambda e: e["x"])),
     case("map-dict-extended", lambda d: d.slices({"x": np.arange(3)}).map(lambda e: {"z": e["x"] * 2, **e})),
     case("map-none-leaf-argument", lambda d: d.slices((np.arange(3), None)).map(lambda a, b: (b, a))),
     case("map-map", lambda d: d.range(5).map(lambda x: x + 1).map(lambda x: x * 10).map(lambda x: (x, -x))),
@@ -88,9 +84,7 @@ MAP = (
     case("map-shard", lambda d: d.range(9).map(lambda x: x * 2).shard(4, 1)),
     case("map-repeat", lambda d: d.range(3).map(lambda x: x * 2).repeat(2)),
     case("map-enumerate", lambda d: d.range(3).map(lambda x: x * 2).enumerate().map(lambda i, x: i - x)),
-    case(
-        "map-concatenate", lambda d: d.range(3).map(lambda x: -x).concatenate(d.range(2).map(lambda x: x * 5))
-    ),
+    case("map-concatenate", lambda d: d.range(3).map(lambda x: -x).concatenate(d.range(2).map(lambda x: x * 5))),
     case("map-zip", lambda d: d.zip(d.range(3).map(lambda x: -x), d.range(4).map(lambda x: (x, x)))),
     case("map-empty", lambda d: d.range(0).map(lambda x: (x, x)), "spec-of-first"),
     case("map-raises", lambda d: d.range(5).map(lambda x: d.f.check(x, x != 2))),
@@ -118,14 +112,10 @@ FILTER = (
     case("filter-empty", lambda d: d.range(0).filter(lambda x: x > 0)),
     case("filter-tuple", lambda d: d.zip(d.range(3), d.range(3)).filter(lambda a, b: a + b > 2)),
     case("filter-dict", lambda d: d.slices({"x": np.arange(5), "y": _grid(5)}).filter(lambda e: e["x"] > 2)),
-    case(
-        "filter-namedtuple", lambda d: d.slices(Point(np.arange(5), np.arange(5))).filter(lambda p: p.a > 2)
-    ),
+    case("filter-namedtuple", lambda d: d.slices(Point(np.arange(5), np.arange(5))).filter(lambda p: p.a > 2)),
     case("filter-bytes", lambda d: d.slices([b"a", b"b", b"a"]).filter(lambda x: x == b"a")),
     case("filter-rows", lambda d: d.slices(_GRID).filter(lambda x: x[0] > 0)),
-    case(
-        "filter-bools", lambda d: d.slices(np.array([[True, False], [False, False]])).filter(lambda x: x[0])
-    ),
+    case("filter-bools", lambda d: d.slices(np.array([[True, False], [False, False]])).filter(lambda x: x[0])),
     case("filter-filter", lambda d: d.range(20).filter(lambda x: x % 2 == 0).filter(lambda x: x % 3 == 0)),
     case("filter-map", lambda d: d.range(9).filter(lambda x: x > 5).map(lambda x: x * 2)),
     case("filter-take", lambda d: d.range(9).filter(lambda x: x % 2 == 1).take(2)),
@@ -175,9 +165,7 @@ FLAT_MAP = (
         "flat-map-of-tuple",
         lambda d: d.zip(d.range(3), d.range(1, 4)).flat_map(lambda a, b: d.range(a, a + b)),
     ),
-    case(
-        "flat-map-of-dict", lambda d: d.slices({"n": np.array([2, 0, 1])}).flat_map(lambda e: d.range(e["n"]))
-    ),
+    case("flat-map-of-dict", lambda d: d.slices({"n": np.array([2, 0, 1])}).flat_map(lambda e: d.range(e["n"]))),
     case(
         "flat-map-of-namedtuple",
         lambda d: d.slices(Point(np.array([1, 2]), np.array([3, 4]))).flat_map(lambda p: d.range(p.a, p.b)),
@@ -192,9 +180,7 @@ FLAT_MAP = (
     ),
     case(
         "flat-map-inner-pipeline",
-        lambda d: d.range(4).flat_map(
-            lambda x: d.range(x + 3).map(lambda y: y * x).filter(lambda y: y > 1).batch(2)
-        ),
+        lambda d: d.range(4).flat_map(lambda x: d.range(x + 3).map(lambda y: y * x).filter(lambda y: y > 1).batch(2)),
         "spec-of-first",
     ),
     case("flat-map-infinite-inner", lambda d: d.range(3).flat_map(lambda x: d.tensors(x).repeat())),
@@ -226,9 +212,7 @@ VALUES = (
         "reduce-tuple-state",
         lambda d: d.range(5).reduce((np.int64(0), np.int64(1)), lambda s, x: (s[0] + x, s[1] * 2)),
     ),
-    case(
-        "reduce-dict-state", lambda d: d.range(5).reduce({"a": np.int64(0)}, lambda s, x: {"a": s["a"] + x})
-    ),
+    case("reduce-dict-state", lambda d: d.range(5).reduce({"a": np.int64(0)}, lambda s, x: {"a": s["a"] + x})),
     case(
         "reduce-tuple-elements",
         lambda d: d.zip(d.range(3), d.range(3)).reduce(np.int64(0), lambda s, x: s + x[0] * x[1]),
@@ -261,9 +245,7 @@ VALUES = (
     case("end-stays-behind-batch", lambda d: d.trace(d.range(5).batch(2).prefetch(1))),
     case(
         "iterates-again",
-        lambda d: (
-            (lambda ds: d.list(ds) + d.list(ds))(d.range(5).map(lambda x: x * x)) == [0, 1, 4, 9, 16] * 2
-        ),
+        lambda d: (lambda ds: d.list(ds) + d.list(ds))(d.range(5).map(lambda x: x * x)) == [0, 1, 4, 9, 16] * 2,
     ),
     case("true-when-empty", lambda d: bool(d.range(0))),
     case("contains", lambda d: np.int64(3) in d.list(d.range(5))),
@@ -275,9 +257,7 @@ VALUES = (
         lambda d: d.range(5).apply(lambda ds: ds.map(lambda x: x + 1)).apply(lambda ds: ds.batch(2)),
     ),
     case("reshuffles", lambda d: (lambda ds: d.list(ds) == d.list(ds))(d.range(50).shuffle(50, seed=1))),
-    case(
-        "reshuffles-not", lambda d: (lambda ds: d.list(ds) == d.list(ds))(d.range(50).shuffle(50, 1, False))
-    ),
+    case("reshuffles-not", lambda d: (lambda ds: d.list(ds) == d.list(ds))(d.range(50).shuffle(50, 1, False))),
     case(
         "reshuffles-rounds",
         lambda d: (lambda a: a[:50] == a[50:])(d.list(d.range(50).shuffle(50, seed=1).repeat(2))),

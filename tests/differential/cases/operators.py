@@ -127,11 +127,7 @@ UNBATCH = (
 )
 
 SHARD = (
-    *(
-        case(f"shard-10-{n}-{i}", lambda d, n=n, i=i: d.range(10).shard(n, i))
-        for n in (1, 3, 4)
-        for i in range(n)
-    ),
+    *(case(f"shard-10-{n}-{i}", lambda d, n=n, i=i: d.range(10).shard(n, i)) for n in (1, 3, 4) for i in range(n)),
     *(case(f"shard-2-5-{i}", lambda d, i=i: d.range(2).shard(5, i)) for i in range(5)),
     case("shard-empty", lambda d: d.range(0).shard(3, 1)),
     case("shard-shard", lambda d: d.range(20).shard(3, 1).shard(2, 1)),
@@ -155,9 +151,7 @@ CONCATENATE = (
     case("concatenate-skip", lambda d: d.range(3).concatenate(d.range(5)).skip(4)),
     case("concatenate-shard", lambda d: d.range(3).concatenate(d.range(5)).shard(2, 1)),
     case("concatenate-repeat", lambda d: d.range(2).concatenate(d.range(3)).repeat(2)),
-    case(
-        "concatenate-other-size", lambda d: d.range(4).batch(2, True).concatenate(d.range(6).batch(3, True))
-    ),
+    case("concatenate-other-size", lambda d: d.range(4).batch(2, True).concatenate(d.range(6).batch(3, True))),
     case("concatenate-other-static", lambda d: d.range(4).batch(2, True).concatenate(d.range(4).batch(3))),
     case("concatenate-other-rank", lambda d: d.range(4).batch(2, True).concatenate(d.range(3))),
     case(
@@ -172,9 +166,7 @@ CONCATENATE = (
     ),
     case(
         "concatenate-namedtuples",
-        lambda d: d.slices(Point(np.arange(2), np.arange(2))).concatenate(
-            d.tensors(Point(np.int64(7), np.int64(8)))
-        ),
+        lambda d: d.slices(Point(np.arange(2), np.arange(2))).concatenate(d.tensors(Point(np.int64(7), np.int64(8)))),
     ),
     case("concatenate-str-to-bytes", lambda d: d.slices([b"a"]).concatenate(d.slices(["b"])), "text-apart"),
     case("concatenate-bytes", lambda d: d.slices([b"a"]).concatenate(d.slices([b"bcd", b""]))),

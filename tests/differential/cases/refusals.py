@@ -99,9 +99,7 @@ COMBINED = (
     case("concatenate-tuple-to-scalar", lambda d: d.range(3).concatenate(d.zip(d.range(3), d.range(3)))),
     case("concatenate-one-tuple-to-scalar", lambda d: d.range(3).concatenate(d.zip((d.range(3),)))),
     case("concatenate-dict-keys", lambda d: d.tensors({"a": b"x"}).concatenate(d.tensors({"b": b"x"}))),
-    case(
-        "concatenate-dict-dtype", lambda d: d.tensors({"a": b"x"}).concatenate(d.tensors({"a": np.int8(1)}))
-    ),
+    case("concatenate-dict-dtype", lambda d: d.tensors({"a": b"x"}).concatenate(d.tensors({"a": np.int8(1)}))),
     case(
         "concatenate-longer-tuple",
         lambda d: d.tensors((b"x", b"y")).concatenate(d.tensors((b"x", b"y", b"z"))),

@@ -69,9 +69,7 @@ TENSORS = (
     case("tensors-dict-order", lambda d: d.tensors({"b": np.int8(1), "a": np.int8(2)})),
     case("tensors-int-keys", lambda d: d.tensors({3: np.int8(1), 1: np.int8(2)})),
     case("tensors-namedtuple", lambda d: d.tensors(Point(np.int8(1), np.float32(2)))),
-    case(
-        "tensors-nested", lambda d: d.tensors({"a": {"b": (np.int8(1), _GRID)}, "c": Point(b"x", (_GRID,))})
-    ),
+    case("tensors-nested", lambda d: d.tensors({"a": {"b": (np.int8(1), _GRID)}, "c": Point(b"x", (_GRID,))})),
     case("tensors-none-leaf", lambda d: d.tensors((np.int8(1), None))),
     case("tensors-empty-tuple-inside", lambda d: d.tensors((np.int8(1), ()))),
     case("tensors-empty-dict-inside", lambda d: d.tensors((np.int8(1), {}))),
@@ -132,9 +130,7 @@ SLICES = (
         "slices-nested-dict",
         lambda d: d.slices({"b": {"z": np.arange(2)}, "a": (np.arange(2.0), [b"x", b"y"])}),
     ),
-    case(
-        "slices-ordered-dict", lambda d: d.slices(OrderedDict(b=np.arange(2), a=np.arange(2))), "plain-dicts"
-    ),
+    case("slices-ordered-dict", lambda d: d.slices(OrderedDict(b=np.arange(2), a=np.arange(2))), "plain-dicts"),
     case("slices-namedtuple", lambda d: d.slices(Point(np.arange(2), np.arange(2.0)))),
     case("slices-none-leaf", lambda d: d.slices((np.arange(2), None))),
     case("slices-none-in-dict", lambda d: d.slices({"a": np.arange(2), "b": None})),
@@ -155,21 +151,15 @@ GENERATOR = (
     case("generator-returns-list", lambda d: d.generator(lambda: [1, 2], output_signature=d.spec())),
     case("generator-types", lambda d: d.generator(yields(1, 2), np.int64)),
     case("generator-types-shapes", lambda d: d.generator(yields(1, 2), np.int64, ())),
-    case(
-        "generator-types-shapes-vector", lambda d: d.generator(yields([1.0], [2.0, 3.0]), np.float32, (None,))
-    ),
+    case("generator-types-shapes-vector", lambda d: d.generator(yields([1.0], [2.0, 3.0]), np.float32, (None,))),
     case(
         "generator-types-shapes-tuple",
         lambda d: d.generator(yields(([1.0, 2.0], 1)), (np.float32, np.int32), ((None,), ())),
     ),
     case("generator-types-dict", lambda d: d.generator(yields({"a": 1}), {"a": np.int32})),
     case("generator-narrow", lambda d: d.generator(yields(0, 1), output_signature=d.spec((), np.int32))),
-    case(
-        "generator-int-to-float", lambda d: d.generator(yields(0, 1), output_signature=d.spec((), np.float32))
-    ),
-    case(
-        "generator-to-bool", lambda d: d.generator(yields(True, False), output_signature=d.spec((), np.bool_))
-    ),
+    case("generator-int-to-float", lambda d: d.generator(yields(0, 1), output_signature=d.spec((), np.float32))),
+    case("generator-to-bool", lambda d: d.generator(yields(True, False), output_signature=d.spec((), np.bool_))),
     case(
         "generator-bytes",
         lambda d: d.generator(yields(b"a", b"", b"\x00"), output_signature=d.spec((), d.string)),
@@ -186,18 +176,12 @@ GENERATOR = (
     ),
     case(
         "generator-variable-rows",
-        lambda d: d.generator(
-            yields([[1, 2]], [[3, 4], [5, 6]]), output_signature=d.spec((None, 2), np.float32)
-        ),
+        lambda d: d.generator(yields([[1, 2]], [[3, 4], [5, 6]]), output_signature=d.spec((None, 2), np.float32)),
     ),
-    case(
-        "generator-any-rank", lambda d: d.generator(yields(1, [1, 2], [[3]]), output_signature=d.spec(None))
-    ),
+    case("generator-any-rank", lambda d: d.generator(yields(1, [1, 2], [[3]]), output_signature=d.spec(None))),
     case(
         "generator-tuple",
-        lambda d: d.generator(
-            yields((1, b"a"), (2, b"b")), output_signature=(d.spec(), d.spec((), d.string))
-        ),
+        lambda d: d.generator(yields((1, b"a"), (2, b"b")), output_signature=(d.spec(), d.spec((), d.string))),
     ),
     case("generator-one-tuple", lambda d: d.generator(yields((1,), (2,)), output_signature=(d.spec(),))),
     case(
@@ -217,9 +201,7 @@ GENERATOR = (
     ),
     case(
         "generator-two-args",
-        lambda d: d.generator(
-            lambda a, b: iter([a, b]), output_signature=d.spec(), args=(np.int64(1), np.int64(2))
-        ),
+        lambda d: d.generator(lambda a, b: iter([a, b]), output_signature=d.spec(), args=(np.int64(1), np.int64(2))),
     ),
     case("generator-restarts", lambda d: d.generator(yields(1, 2), output_signature=d.spec()).repeat(2)),
     case("generator-wrong-shape", lambda d: d.generator(yields([1, 2], [3]), output_signature=d.spec((2,)))),
