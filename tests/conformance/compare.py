@@ -90,9 +90,7 @@ def scribble(element: Any) -> None:
     for i, array in enumerate(found):
         before = copy.deepcopy(found[i + 1 :])
         _overwrite(array)
-        assert_same_elements(
-            found[i + 1 :], before, "after writing into an earlier leaf of the same element:"
-        )
+        assert_same_elements(found[i + 1 :], before, "after writing into an earlier leaf of the same element:")
     if isinstance(element, dict):
         element.clear()
 

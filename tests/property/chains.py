@@ -201,15 +201,11 @@ def _after(step: Step, known: Known) -> Known:
         form, aligned = Leaf(axes=1, ragged=True), True
     elif name == "batch":
         short_end = not step.args[1]
-        form = over_forms(
-            lambda leaf: replace(leaf, axes=leaf.axes + 1, ragged=leaf.ragged or short_end), form
-        )
+        form = over_forms(lambda leaf: replace(leaf, axes=leaf.axes + 1, ragged=leaf.ragged or short_end), form)
         aligned = True
     elif name == "unbatch":
         # Of a ragged leaf it is not known which axis was the ragged one.
-        form = over_forms(
-            lambda leaf: replace(leaf, axes=leaf.axes - 1, ragged=leaf.ragged and leaf.axes > 1), form
-        )
+        form = over_forms(lambda leaf: replace(leaf, axes=leaf.axes - 1, ragged=leaf.ragged and leaf.axes > 1), form)
         aligned = isinstance(form, Leaf)
     return replace(
         known,

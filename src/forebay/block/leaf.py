@@ -29,7 +29,13 @@ def as_leaf(value: Any) -> Any:
         return value
     if isinstance(value, np.generic):
         # item() would drop NULs at the end.
-        return bytes(value) if isinstance(value, np.bytes_) else str.__str__(value) if isinstance(value, np.str_) else value
+        return (
+            bytes(value)
+            if isinstance(value, np.bytes_)
+            else str.__str__(value)
+            if isinstance(value, np.str_)
+            else value
+        )
     if kind is list or isinstance(value, range):
         try:
             value = array_from_list(value)

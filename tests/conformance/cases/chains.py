@@ -67,15 +67,7 @@ CASES = [
     ),
     Case(
         "chain.map_skip_map_take",
-        lambda: (
-            range_(50)
-            .map(lambda i: i + 1)
-            .skip(3)
-            .map(lambda i: i * 2)
-            .take(9)
-            .map(lambda i: i - 1)
-            .shard(2, 0)
-        ),
+        lambda: range_(50).map(lambda i: i + 1).skip(3).map(lambda i: i * 2).take(9).map(lambda i: i - 1).shard(2, 0),
         lambda: scalars([(i + 1) * 2 - 1 for i in range(3, 12)][::2]),
     ),
     Case(
@@ -115,9 +107,7 @@ CASES = [
     Case(
         "chain.zip_concatenate_repeat",
         lambda: Dataset.zip(range_(4).concatenate(range_(9, 11)), range_(3).repeat()).repeat(2).skip(4),
-        [(np.int64(a), np.int64(b)) for a, b in [*zip([0, 1, 2, 3, 9, 10], [0, 1, 2] * 2, strict=True)] * 2][
-            4:
-        ],
+        [(np.int64(a), np.int64(b)) for a, b in [*zip([0, 1, 2, 3, 9, 10], [0, 1, 2] * 2, strict=True)] * 2][4:],
     ),
     Case(
         "chain.shuffle_skip_shuffle",

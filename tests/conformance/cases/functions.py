@@ -113,9 +113,7 @@ CASES = [
         lambda: slices(Frozen(ARRAYS["small"], ARRAYS["half"])).map(lambda f: f.inner),
         lambda: rows(ARRAYS["small"]),
     ),
-    Case(
-        "map.identity", lambda: slices(ARRAYS["matrix"]).map(lambda row: row), lambda: rows(ARRAYS["matrix"])
-    ),
+    Case("map.identity", lambda: slices(ARRAYS["matrix"]).map(lambda row: row), lambda: rows(ARRAYS["matrix"])),
     Case(
         "map.view_of_argument",
         lambda: slices(ARRAYS["matrix"]).map(lambda row: row[::-1]),
@@ -207,11 +205,7 @@ CASES = [
     Case(
         "filter.dict_argument",
         lambda: _dicts().filter(lambda d: d["a"] % 4 == 0),
-        lambda: [
-            {"a": a, "b": b}
-            for a, b in zip(ARRAYS["small"], rows(ARRAYS["matrix"]), strict=True)
-            if a % 4 == 0
-        ],
+        lambda: [{"a": a, "b": b} for a, b in zip(ARRAYS["small"], rows(ARRAYS["matrix"]), strict=True) if a % 4 == 0],
         unknown_length=True,
     ),
     Case(
@@ -251,9 +245,7 @@ CASES = [
         unknown_length=True,
     ),
     # take_while
-    Case(
-        "take_while", lambda: range_(20).take_while(lambda i: i < 8), scalars(range(8)), unknown_length=True
-    ),
+    Case("take_while", lambda: range_(20).take_while(lambda i: i < 8), scalars(range(8)), unknown_length=True),
     Case("take_while.never", lambda: range_(20).take_while(lambda i: False), [], unknown_length=True),
     Case(
         "take_while.always",
@@ -323,11 +315,7 @@ CASES = [
         lambda: range_(4).flat_map(
             lambda i: range_(i + 3).map(lambda j: j * 10 + i).filter(lambda v: v != 10).batch(2)
         ),
-        lambda: [
-            b
-            for i in range(4)
-            for b in batches(i64([j * 10 + i for j in range(i + 3) if j * 10 + i != 10]), 2)
-        ],
+        lambda: [b for i in range(4) for b in batches(i64([j * 10 + i for j in range(i + 3) if j * 10 + i != 10]), 2)],
         unknown_length=True,
     ),
     Case(

@@ -47,21 +47,15 @@ CASES = [
     Case("random.not_rerandomized", lambda: Dataset.random(3, False), law=random_words(30), limit=30),
     Case("random.unseeded", lambda: Dataset.random(), law=random_words(30), limit=30, seeded=False),
     Case("random.take", lambda: Dataset.random(seed=4).take(20), law=random_words(20)),
-    Case(
-        "random.skip_shard", lambda: Dataset.random(seed=4).skip(5).shard(3, 1).take(20), law=random_words(20)
-    ),
-    Case(
-        "random.repeated", lambda: Dataset.random(seed=4).take(5).repeat(3), law=_rounds_of_five(different=1)
-    ),
+    Case("random.skip_shard", lambda: Dataset.random(seed=4).skip(5).shard(3, 1).take(20), law=random_words(20)),
+    Case("random.repeated", lambda: Dataset.random(seed=4).take(5).repeat(3), law=_rounds_of_five(different=1)),
     Case(
         "random.repeated_rerandomized",
         lambda: Dataset.random(4, True).take(5).repeat(3),
         law=_rounds_of_five(different=3),
         reshuffles=True,
     ),
-    Case(
-        "map.rng", lambda: range_(20).map(_noise, rng=True, seed=6), law=each_different(20), reshuffles=True
-    ),
+    Case("map.rng", lambda: range_(20).map(_noise, rng=True, seed=6), law=each_different(20), reshuffles=True),
     Case(
         "map.rng_unseeded",
         lambda: range_(20).map(_noise, rng=True),

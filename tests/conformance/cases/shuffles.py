@@ -50,9 +50,7 @@ def _first_of_each_round(elements):
 
 CASES = [
     # Over an indexable input.
-    Case(
-        "shuffle.buffer", lambda: range_(25).shuffle(6, seed=1), law=buffered(range(25), 6), reshuffles=True
-    ),
+    Case("shuffle.buffer", lambda: range_(25).shuffle(6, seed=1), law=buffered(range(25), 6), reshuffles=True),
     Case(
         "shuffle.buffer_two",
         lambda: range_(25).shuffle(2, seed=5),
