@@ -56,9 +56,7 @@ CASES = [
     Case("range.empty", lambda: range_(5, 5), []),
     Case("range.wrong_way", lambda: range_(5, 9, -1), []),
     Case("range.int32", lambda: range_(6, output_type=np.int32), scalars(range(6), np.int32)),
-    Case(
-        "range.float32", lambda: range_(2, 9, 2, output_type=np.float32), scalars(range(2, 9, 2), np.float32)
-    ),
+    Case("range.float32", lambda: range_(2, 9, 2, output_type=np.float32), scalars(range(2, 9, 2), np.float32)),
     Case("range.several_blocks", lambda: range_(130), scalars(range(130))),
     Case("range.huge", lambda: range_(10**15, 10**18), scalars(range(10**15, 10**15 + 30)), limit=30),
     Case("from_tensors.scalar", lambda: Dataset.from_tensors(7), scalars([7])),
