@@ -147,9 +147,7 @@ def test_two_at_once(case: Case, pace: tuple[int, int]) -> None:
     if case.seeded:
         again = case.build()
         for i in (0, 1):
-            assert_same_run(
-                Run(found[i], ends[i] or ""), run_epoch(again, case), f"iterator {i} against epoch {i}:"
-            )
+            assert_same_run(Run(found[i], ends[i] or ""), run_epoch(again, case), f"iterator {i} against epoch {i}:")
 
 
 @every_case()

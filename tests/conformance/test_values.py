@@ -73,9 +73,7 @@ def test_cardinality(case: Case) -> None:
     elements = recorded(case.id).run.elements
     found = case.build().cardinality()
     if case.unknown_length:
-        assert found in (fb.UNKNOWN_CARDINALITY, len(elements)) or (
-            case.limit and found == fb.INFINITE_CARDINALITY
-        )
+        assert found in (fb.UNKNOWN_CARDINALITY, len(elements)) or (case.limit and found == fb.INFINITE_CARDINALITY)
     elif case.limit is not None:
         assert found == fb.INFINITE_CARDINALITY or found > case.limit
     else:

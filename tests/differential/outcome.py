@@ -67,9 +67,7 @@ class Outcome:
 
     def _map(self, change: Callable[[Any], Any]) -> "Outcome":
         elements = tuple(_mapped(element, change) for element in self.elements)
-        return replace(
-            self, elements=elements, value=_mapped(self.value, change), spec=_mapped(self.spec, change)
-        )
+        return replace(self, elements=elements, value=_mapped(self.value, change), spec=_mapped(self.spec, change))
 
 
 def _mapped(tree: Any, change: Callable[[Any], Any]) -> Any:
@@ -92,12 +90,12 @@ def _walk(tree: Any, leaf: Callable[[Any], Any]) -> Any:
     if isinstance(tree, Mapping):
         return Node(type(tree).__name__, tuple(tree), tuple(_walk(part, leaf) for part in tree.values()))
     if isinstance(tree, tuple):
-        return Node(
-            type(tree).__name__, getattr(tree, "_fields", ()), tuple(_walk(part, leaf) for part in tree)
-        )
+        return Node(type(tree).__name__, getattr(tree, "_fields", ()), tuple(_walk(part, leaf) for part in tree))
     if is_dataclass(tree) and not isinstance(tree, type) and not hasattr(tree, "shape"):
         keys = tuple(member.name for member in fields(tree))
         return Node(type(tree).__name__, keys, tuple(_walk(getattr(tree, key), leaf) for key in keys))
+    if isinstance(tree, list):
+        return Node("list", (), tuple(_walk(part, leaf) for part in tree))
     return leaf(tree)
 
 
@@ -127,9 +125,16 @@ def observe(side: Side, build: Callable[[Side], Any], limit: int = LIMIT) -> Out
     return read(side, side.tuned(made), limit)
 
 
+def _spec(side: Side, dataset: Any) -> Any:
+    try:
+        return canonical_spec(side, dataset.element_spec)
+    except side.errors:
+        return None
+
+
 def read(side: Side, dataset: Any, limit: int = LIMIT) -> Outcome:
     """Cardinality, spec and up to `limit` elements of a dataset."""
-    outcome = Outcome(cardinality=int(dataset.cardinality()), spec=canonical_spec(side, dataset.element_spec))
+    outcome = Outcome(cardinality=int(dataset.cardinality()), spec=_spec(side, dataset))
     elements: list[Any] = []
     try:
         rows: Iterable[Any] = dataset.as_numpy_iterator()

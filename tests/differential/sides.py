@@ -25,7 +25,8 @@ class Side:
     TensorSpec: Any
     string: Any  # the dtype of byte strings in a TensorSpec
     f: Any  # what functions inside a pipeline compute with: tf or NumPy, the same few names
-    errors: tuple[type[Exception], ...]
+    errors: tuple[type[Exception], ...]  # that count as a refusal
+    own_errors: tuple[type[Exception], ...]  # that the library raises on purpose
     call: Callable[[Callable[["Side"], Any]], Any]
     numpy: Callable[[Any], Any]
     describe: Callable[[Any], tuple[str, Any]]
@@ -41,6 +42,18 @@ class Side:
     def list(self, dataset: Any) -> list[Any]:
         """Every element of a finite dataset."""
         return list(dataset.as_numpy_iterator())
+
+    def trace(self, dataset: Any, steps: int = 7) -> tuple[Any, ...]:
+        """What one iterator answers when it is asked again and again: elements, "error" and "end"."""
+        iterator, seen = self.tuned(dataset).as_numpy_iterator(), []
+        for _ in range(steps):
+            try:
+                seen.append(next(iterator).tolist())
+            except StopIteration:
+                seen.append("end")
+            except self.errors:
+                seen.append("error")
+        return tuple(seen)
 
 
 _SHORT = {"slices": "from_tensor_slices", "tensors": "from_tensors", "generator": "from_generator"}
@@ -95,6 +108,7 @@ def oracle() -> Side:
         ),
         # tf.data refuses bad arguments with whatever exception its binding layer happens to raise.
         errors=(tf.errors.OpError, TypeError, ValueError, AttributeError),
+        own_errors=(Exception,),
         call=call,
         numpy=numpy,
         describe=describe,
@@ -131,6 +145,7 @@ def forebay(optimize: bool = True, block_bytes: int = 1 << 20) -> Side:
             check=lambda x, good: x if good else _fail(),
         ),
         errors=(fb.errors.ForebayError, TypeError),
+        own_errors=(fb.errors.ForebayError,),
         call=lambda build: build(side),
         numpy=lambda value: value,
         describe=describe,

@@ -35,10 +35,7 @@ def by_epochs(side: Side, source: str, count: int, buffer_size: int, samples: in
 def by_seeds(side: Side, source: str, count: int, buffer_size: int, samples: int) -> list[Order]:
     """Orders of the first epochs of many datasets."""
     input = INPUTS[source](side, count)
-    return [
-        tuple(int(x) for x in input.shuffle(buffer_size, seed=seed).as_numpy_iterator())
-        for seed in range(samples)
-    ]
+    return [tuple(int(x) for x in input.shuffle(buffer_size, seed=seed).as_numpy_iterator()) for seed in range(samples)]
 
 
 @cache
@@ -46,7 +43,7 @@ def of_oracle(count: int, buffer_size: int) -> list[Order]:
     return by_epochs(oracle(), "indexable", count, buffer_size, 4000)
 
 
-LAWS = [(4, 2), (5, 3), (4, 4), (4, 9)]
+LAWS = [(4, 2), (5, 3), (4, 9)]
 
 
 @pytest.mark.parametrize(("count", "buffer_size"), LAWS)
@@ -54,13 +51,13 @@ def test_tf_data_follows_the_law(count: int, buffer_size: int) -> None:
     assert follows(of_oracle(count, buffer_size), shuffle_law(count, buffer_size))
 
 
-@pytest.mark.parametrize("draw", [by_epochs, by_seeds])
+@pytest.mark.parametrize(("draw", "samples"), [(by_epochs, 2000), (by_seeds, 1000)])
 @pytest.mark.parametrize("source", INPUTS)
 @pytest.mark.parametrize(("count", "buffer_size"), LAWS)
 def test_orders_are_distributed_as_in_tf_data(
-    count: int, buffer_size: int, source: str, draw: Callable[..., list[Order]]
+    count: int, buffer_size: int, source: str, draw: Callable[..., list[Order]], samples: int
 ) -> None:
-    orders = draw(forebay(), source, count, buffer_size, 2000)
+    orders = draw(forebay(), source, count, buffer_size, samples)
     assert follows(orders, shuffle_law(count, buffer_size))
     assert alike(orders, of_oracle(count, buffer_size))
 
@@ -82,22 +79,17 @@ def test_a_wrong_law_is_noticed() -> None:
     assert not follows(of_oracle(5, 2), shuffle_law(5, 3))
     assert not follows([*of_oracle(5, 3), *[(0, 1, 2, 3, 4)] * 100], shuffle_law(5, 3))
     assert not alike(of_oracle(4, 2), of_oracle(4, 3))
-    assert not alike(
-        [order.index(20) for order in of_oracle(40, 10)], [order.index(20) for order in of_oracle(40, 8)]
-    )
+    assert not alike([order.index(20) for order in of_oracle(40, 10)], [order.index(20) for order in of_oracle(40, 8)])
 
 
 def test_without_a_size_every_order_is_as_likely() -> None:
     """tf.data needs a buffer as large as the dataset for this."""
-    orders = [
-        tuple(int(x) for x in forebay().range(4).shuffle(seed=seed).as_numpy_iterator())
-        for seed in range(2000)
-    ]
+    orders = [tuple(int(x) for x in forebay().range(4).shuffle(seed=seed).as_numpy_iterator()) for seed in range(2000)]
     assert follows(orders, shuffle_law(4, 4))
     assert alike(orders, of_oracle(4, 4))
 
 
-@settings(FIXED, max_examples=80)
+@settings(FIXED, max_examples=60)
 @given(chains(longest=3))
 def test_shuffled_chains_have_the_elements_and_the_reach(chain: Chain) -> None:
     """All elements come out, none at a position t that is `buffer_size` or more before its own."""

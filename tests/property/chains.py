@@ -176,7 +176,7 @@ def _possible(known: Known, shuffles: bool) -> set[str]:
     return names
 
 
-_READS_AT_ANY_ROW = {"take", "skip", "shard", "map", "shuffle"}
+_READS_AT_ANY_ROW = {"take", "skip", "shard", "map", "map_batched", "enumerate"}
 
 
 def _after(step: Step, known: Known) -> Known:
@@ -201,21 +201,17 @@ def _after(step: Step, known: Known) -> Known:
         form, aligned = Leaf(axes=1, ragged=True), True
     elif name == "batch":
         short_end = not step.args[1]
-        form = over_forms(
-            lambda leaf: replace(leaf, axes=leaf.axes + 1, ragged=leaf.ragged or short_end), form
-        )
+        form = over_forms(lambda leaf: replace(leaf, axes=leaf.axes + 1, ragged=leaf.ragged or short_end), form)
         aligned = True
     elif name == "unbatch":
         # Of a ragged leaf it is not known which axis was the ragged one.
-        form = over_forms(
-            lambda leaf: replace(leaf, axes=leaf.axes - 1, ragged=leaf.ragged and leaf.axes > 1), form
-        )
+        form = over_forms(lambda leaf: replace(leaf, axes=leaf.axes - 1, ragged=leaf.ragged and leaf.axes > 1), form)
         aligned = isinstance(form, Leaf)
     return replace(
         known,
         form=form,
         aligned=aligned,
-        indexable=known.indexable and step.name in _READS_AT_ANY_ROW,
+        indexable=known.indexable and (step.name in _READS_AT_ANY_ROW or (name == "shuffle" and step.args[0] is None)),
         endless=(known.endless and name != "take") or name == "repeat_for_ever",
         shuffled=known.shuffled or name == "shuffle",
     )

@@ -28,9 +28,7 @@ class ModelError(Exception):
 Shuffled = Callable[[int, int, list[Any]], list[Any]]
 
 
-def meaning(
-    source: Sequence[Any], steps: Sequence[Step], shuffled: Shuffled, epoch: int = 0
-) -> Iterator[Any]:
+def meaning(source: Sequence[Any], steps: Sequence[Step], shuffled: Shuffled, epoch: int = 0) -> Iterator[Any]:
     """The elements that the chain gives in that epoch."""
     if not steps:
         yield from source
@@ -187,6 +185,4 @@ def fits_buffer(inputs: list[Any], outputs: list[Any], buffer_size: int) -> bool
         places.setdefault(repr(inputs[i]), []).append(i)
     if len(inputs) != len(outputs):
         return False
-    return all(
-        bool(left := places.get(repr(row))) and left.pop() < t + buffer_size for t, row in enumerate(outputs)
-    )
+    return all(bool(left := places.get(repr(row))) and left.pop() < t + buffer_size for t, row in enumerate(outputs))

@@ -45,9 +45,7 @@ class Orders:
             size, _, reshuffle = self.chain.steps[depth - 1].args
             assert model.fits_buffer(inputs, outputs, size or len(inputs)), f"{inputs} became {outputs}"
             if not reshuffle and not any(step.name == "shuffle" for step in self.chain.steps[: depth - 1]):
-                assert outputs == self.runs.get((depth, 0), outputs), (
-                    "the order changed from one epoch to another"
-                )
+                assert outputs == self.runs.get((depth, 0), outputs), "the order changed from one epoch to another"
             self.runs[depth, epoch] = outputs
         return self.runs[depth, epoch]
 
@@ -65,9 +63,7 @@ def test_same_elements_as_the_model(chain: Chain, options: fb.Options) -> None:
 
 
 @given(chains(), st.lists(OPTIONS, min_size=2, max_size=4), st.data())
-def test_resume_anywhere_under_any_options(
-    chain: Chain, options: list[fb.Options], data: st.DataObject
-) -> None:
+def test_resume_anywhere_under_any_options(chain: Chain, options: list[fb.Options], data: st.DataObject) -> None:
     """Stop at random places; go on each time in a dataset built anew and run in another way."""
     expected = expected_of(chain)
     found: list[Any] = []

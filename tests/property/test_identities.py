@@ -97,11 +97,7 @@ def test_zip_with_itself_and_enumerate_agree(chain: Chain, options: fb.Options) 
 @given(chains(max_steps=3), OPTIONS)
 def test_reduce_is_a_loop(chain: Chain, options: fb.Options) -> None:
     whole = values(dataset_of(chain))
-    found = (
-        dataset_of(chain)
-        .with_options(options)
-        .reduce(0, lambda n, row: n * 3 % 1000 + model.total(to_plain(row)))
-    )
+    found = dataset_of(chain).with_options(options).reduce(0, lambda n, row: n * 3 % 1000 + model.total(to_plain(row)))
     expected = 0
     for row in whole:
         expected = expected * 3 % 1000 + model.total(row)

@@ -32,9 +32,7 @@ class Slotted:
 
 ODD_TEXT = st.text(st.sampled_from("a\0\n é🎏\U0010ffff"), max_size=5)
 ODD_BYTES = st.binary(max_size=5)
-DTYPES = st.sampled_from(
-    ["?", "i1", "u1", "i2", "i4", "i8", "u8", "f2", "f4", "f8", "c8", "c16", "M8[s]", "m8[ns]"]
-)
+DTYPES = st.sampled_from(["?", "i1", "u1", "i2", "i4", "i8", "u8", "f2", "f4", "f8", "c8", "c16", "M8[s]", "m8[ns]"])
 OPTIONS = st.builds(fb.Options, optimize=st.booleans(), block_bytes=st.sampled_from([1, 30, 1 << 20]))
 
 
@@ -117,10 +115,7 @@ def sorted_like(elements: list[Any], expected: list[Any]) -> list[Any]:
 
 def _key(element: Any) -> str:
     return repr(
-        [
-            (leaf.dtype, leaf.shape, leaf.tobytes()) if hasattr(leaf, "dtype") else leaf
-            for leaf in leaves(element)
-        ]
+        [(leaf.dtype, leaf.shape, leaf.tobytes()) if hasattr(leaf, "dtype") else leaf for leaf in leaves(element)]
     )
 
 
@@ -140,9 +135,7 @@ def test_ragged_rows(data: st.DataObject, axes: int, block_bytes: int) -> None:
     assert_same_elements(list(from_generator), expected)
     mapped = fb.Dataset.range(len(rows)).map(lambda i: rows[i]).with_options(options)
     assert_same_elements(list(mapped), expected)
-    assert_same_elements(
-        list(mapped.filter(lambda row: row.size != 1)), [row for row in expected if row.size != 1]
-    )
+    assert_same_elements(list(mapped.filter(lambda row: row.size != 1)), [row for row in expected if row.size != 1])
     flat = [part.copy() for row in expected for part in row]
     assert_same_elements(list(mapped.unbatch()), flat)
     assert_same_elements(sorted_like(list(from_generator.shuffle(4, seed=2)), expected), expected)

@@ -72,6 +72,36 @@ def test_rows_are_counted_in_every_run():
         short.measure(Task(rows=100, verify=False))
 
 
+def test_letting_go_of_an_iterator_is_not_part_of_its_epoch(monkeypatch):
+    now = 0.0
+
+    class SlowToDrop:
+        def __init__(self):
+            self.left = 2
+
+        def __iter__(self):
+            return self
+
+        def __next__(self):
+            nonlocal now
+            now += 1
+            if not self.left:
+                raise StopIteration
+            self.left -= 1
+            return np.arange(50)
+
+        def __del__(self):
+            nonlocal now
+            now += 1000
+
+    monkeypatch.setattr("bench.pipeline.time.perf_counter", lambda: now)
+    slow = contender("slow", "numpy", lambda data, rows: SlowToDrop, check=checks.doubled)
+    sample = slow.measure(Task(rows=100, verify=False))
+    assert sample["epoch_seconds"] == [3]
+    assert sample["closing_seconds"] == [1000]
+    assert sample["value"] == pytest.approx(100 / 3)
+
+
 @pytest.mark.parametrize(
     ("values", "message"),
     [

@@ -82,8 +82,14 @@ def test_asks_for_room_before_writing(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-@pytest.mark.parametrize(("line", "options"), [("Writing", ["--megabytes", "500"]), ("Epoch 1/", ["--rows", "2000"])])
+@pytest.mark.parametrize(
+    ("number", "line", "options"),
+    [
+        (signal.SIGINT, "Epoch 1/", ["--rows", "2000"]),
+        (signal.SIGINT, "Writing", ["--megabytes", "500"]),
+        (signal.SIGTERM, "Epoch 1/", ["--rows", "2000"]),
+    ],
+)
 def test_stopped_in_the_middle(tmp_path: Path, number: signal.Signals, line: str, options: list[str]) -> None:
     command = [*COMMAND, "--dir", str(tmp_path), "--epochs", "1000000", *options]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=PLAIN) as process:

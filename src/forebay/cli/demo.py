@@ -130,7 +130,7 @@ def _introduce(console: Console, written: Written, budget: int) -> None:
     times = written.size / budget
     fits = "" if times > 1 else " (it would fit: --megabytes makes more)"
     console.print(f"Memory budget: {budget / MB:,.0f} MB; the data is {times:.1f} times as large{fits}")
-    console.print("\nTraining a model from this pipeline:")
+    console.print("\nTraining a model from this pipeline, where x is the file on disk:")
     body = textwrap.dedent(inspect.getsource(pipeline).split('"""')[2])
     console.print(textwrap.indent(body.strip(), "    "), markup=False, style="cyan")
     console.print()

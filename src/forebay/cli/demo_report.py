@@ -10,9 +10,9 @@ from forebay.cli.demo_train import Training
 
 MB = 1_000_000
 _NEXT_STEPS = (
-    "Call .explain() on a dataset: it prints the plan as you wrote it and as it runs.",
+    "Call .explain() on a dataset: it prints the plan as written and as it runs.",
     "Read README.md: the same with your own arrays, in ten lines.",
-    "Run `make bench`: the same work through tf.data, torch and others, side by side.",
+    "Run `make bench`: the same work through tf.data, torch and others.",
 )
 
 

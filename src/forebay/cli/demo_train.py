@@ -31,9 +31,9 @@ def held_out(rows: int) -> int:
 
 
 def split(folder: Path) -> tuple[Arrays, Arrays]:
-    """Features and labels to test with, and to train with. Mapped from the files, not loaded."""
+    """Features and labels to test with, and to train with. The features are mapped, not loaded."""
     x = np.load(folder / "x.npy", mmap_mode="r")
-    y = np.load(folder / "y.npy", mmap_mode="r")
+    y = np.load(folder / "y.npy")
     held = held_out(len(y))
     return (x[:held], y[:held]), (x[held:], y[held:])
 
@@ -47,7 +47,7 @@ def pipeline(x: NDArray[np.float32], y: NDArray[np.bool_], seed: int) -> fb.Data
     """What the demo prints and trains from. The rows are numbered to see whether each of them comes once."""
     number = np.arange(len(y), dtype=np.int32)
     return (
-        fb.Dataset.from_tensor_slices({"x": x, "y": y, "row": number})  # x is a file
+        fb.Dataset.from_tensor_slices({"x": x, "y": y, "row": number})
         .shuffle(seed=seed)  # no buffer size: uniform over everything
         .map(standardise, batched=True)  # on whole columns
         .batch(BATCH)

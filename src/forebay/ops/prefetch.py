@@ -63,7 +63,7 @@ class _Prefetch(Operator):
         """Stop working ahead on the wrong rows, and let the input seek."""
         self._stop()
         self._ended = False
-        return self.inputs[0].seek(cursor, epoch)
+        return self.inputs[0].begin(cursor, epoch)
 
     def pull(self) -> Block | None:
         """The oldest block in hand, waiting for it if need be."""

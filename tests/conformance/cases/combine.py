@@ -61,9 +61,7 @@ CASES = [
         lambda: range_(5).concatenate(range_(5, 12)).shard(3, 1),
         scalars(range(1, 12, 3)),
     ),
-    Case(
-        "concatenate.then_skip", lambda: range_(5).concatenate(range_(5, 12)).skip(7), scalars(range(7, 12))
-    ),
+    Case("concatenate.then_skip", lambda: range_(5).concatenate(range_(5, 12)).skip(7), scalars(range(7, 12))),
     Case(
         "concatenate.repeated",
         lambda: range_(3).concatenate(range_(7, 9)).repeat(2),
@@ -113,9 +111,7 @@ CASES = [
         [(np.int64(i), np.int64(i % 3)) for i in range(16)],
         limit=16,
     ),
-    Case(
-        "zip.with_itself", _zipped_with_itself, lambda: [(row.copy(), row.copy()) for row in ARRAYS["matrix"]]
-    ),
+    Case("zip.with_itself", _zipped_with_itself, lambda: [(row.copy(), row.copy()) for row in ARRAYS["matrix"]]),
     # Blocks of unlike sizes on the two sides: wide rows beside narrow ones, a stream beside a source.
     Case(
         "zip.wide_beside_narrow",

@@ -19,6 +19,15 @@ def _add_in_place_columns(column):
     return column
 
 
+_BUFFER = np.zeros(3, np.int64)
+
+
+def _into_one_buffer(i):
+    # A decoder that reuses its output: each element is what the buffer held when it was returned.
+    _BUFFER[:] = i
+    return _BUFFER
+
+
 def _pairs():
     return slices((ARRAYS["small"], ARRAYS["float32"]))
 
@@ -113,9 +122,7 @@ CASES = [
         lambda: slices(Frozen(ARRAYS["small"], ARRAYS["half"])).map(lambda f: f.inner),
         lambda: rows(ARRAYS["small"]),
     ),
-    Case(
-        "map.identity", lambda: slices(ARRAYS["matrix"]).map(lambda row: row), lambda: rows(ARRAYS["matrix"])
-    ),
+    Case("map.identity", lambda: slices(ARRAYS["matrix"]).map(lambda row: row), lambda: rows(ARRAYS["matrix"])),
     Case(
         "map.view_of_argument",
         lambda: slices(ARRAYS["matrix"]).map(lambda row: row[::-1]),
@@ -136,6 +143,7 @@ CASES = [
         lambda: slices(ARRAYS["matrix"]).map(_add_in_place),
         lambda: rows(ARRAYS["matrix"] + 1),
     ),
+    Case("map.reused_buffer", lambda: range_(10).map(_into_one_buffer), [i64([i] * 3) for i in range(10)]),
     Case("map.of_strings", lambda: slices(STRINGS).map(lambda s: s + "!"), [s + "!" for s in STRINGS]),
     Case("map.of_batch", lambda: range_(10).batch(4).map(lambda b: b.sum()), scalars([6, 22, 17])),
     Case(
@@ -207,11 +215,7 @@ CASES = [
     Case(
         "filter.dict_argument",
         lambda: _dicts().filter(lambda d: d["a"] % 4 == 0),
-        lambda: [
-            {"a": a, "b": b}
-            for a, b in zip(ARRAYS["small"], rows(ARRAYS["matrix"]), strict=True)
-            if a % 4 == 0
-        ],
+        lambda: [{"a": a, "b": b} for a, b in zip(ARRAYS["small"], rows(ARRAYS["matrix"]), strict=True) if a % 4 == 0],
         unknown_length=True,
     ),
     Case(
@@ -251,9 +255,7 @@ CASES = [
         unknown_length=True,
     ),
     # take_while
-    Case(
-        "take_while", lambda: range_(20).take_while(lambda i: i < 8), scalars(range(8)), unknown_length=True
-    ),
+    Case("take_while", lambda: range_(20).take_while(lambda i: i < 8), scalars(range(8)), unknown_length=True),
     Case("take_while.never", lambda: range_(20).take_while(lambda i: False), [], unknown_length=True),
     Case(
         "take_while.always",
@@ -323,11 +325,7 @@ CASES = [
         lambda: range_(4).flat_map(
             lambda i: range_(i + 3).map(lambda j: j * 10 + i).filter(lambda v: v != 10).batch(2)
         ),
-        lambda: [
-            b
-            for i in range(4)
-            for b in batches(i64([j * 10 + i for j in range(i + 3) if j * 10 + i != 10]), 2)
-        ],
+        lambda: [b for i in range(4) for b in batches(i64([j * 10 + i for j in range(i + 3) if j * 10 + i != 10]), 2)],
         unknown_length=True,
     ),
     Case(

@@ -99,9 +99,7 @@ _SIGNATURE = {
 }
 
 CASES = [
-    Case(
-        "generator.plain", lambda: generator(_squares), scalars(i * i for i in range(14)), unknown_length=True
-    ),
+    Case("generator.plain", lambda: generator(_squares), scalars(i * i for i in range(14)), unknown_length=True),
     Case("generator.empty", lambda: generator(lambda: iter(())), [], unknown_length=True),
     Case("generator.list", lambda: generator(lambda: [3, 1, 2]), scalars([3, 1, 2]), unknown_length=True),
     Case(

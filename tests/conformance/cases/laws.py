@@ -22,9 +22,7 @@ def reordered(inputs: Sequence[Any], key: Callable[[Any], Any] = int) -> Law:
     return law
 
 
-def buffered(
-    inputs: Sequence[Any], buffer_size: int, key: Callable[[Any], Any] = int, whole: bool = True
-) -> Law:
+def buffered(inputs: Sequence[Any], buffer_size: int, key: Callable[[Any], Any] = int, whole: bool = True) -> Law:
     """A buffer of this size: the element at place t was among the first t + buffer_size inputs.
 
     Inputs are all different. `whole` says that the stream was read to its end.

@@ -47,21 +47,15 @@ CASES = [
     Case("random.not_rerandomized", lambda: Dataset.random(3, False), law=random_words(30), limit=30),
     Case("random.unseeded", lambda: Dataset.random(), law=random_words(30), limit=30, seeded=False),
     Case("random.take", lambda: Dataset.random(seed=4).take(20), law=random_words(20)),
-    Case(
-        "random.skip_shard", lambda: Dataset.random(seed=4).skip(5).shard(3, 1).take(20), law=random_words(20)
-    ),
-    Case(
-        "random.repeated", lambda: Dataset.random(seed=4).take(5).repeat(3), law=_rounds_of_five(different=1)
-    ),
+    Case("random.skip_shard", lambda: Dataset.random(seed=4).skip(5).shard(3, 1).take(20), law=random_words(20)),
+    Case("random.repeated", lambda: Dataset.random(seed=4).take(5).repeat(3), law=_rounds_of_five(different=1)),
     Case(
         "random.repeated_rerandomized",
         lambda: Dataset.random(4, True).take(5).repeat(3),
         law=_rounds_of_five(different=3),
         reshuffles=True,
     ),
-    Case(
-        "map.rng", lambda: range_(20).map(_noise, rng=True, seed=6), law=each_different(20), reshuffles=True
-    ),
+    Case("map.rng", lambda: range_(20).map(_noise, rng=True, seed=6), law=each_different(20), reshuffles=True),
     Case(
         "map.rng_unseeded",
         lambda: range_(20).map(_noise, rng=True),
@@ -131,18 +125,21 @@ CASES = [
         "flat_map.inner_shuffle",
         lambda: range_(4).flat_map(_inner_shuffle),
         law=_inner_orders,
+        reshuffles=True,
         unknown_length=True,
     ),
     Case(
         "flat_map.inner_rng",
         lambda: range_(4).flat_map(lambda i: range_(i * 5, i * 5 + 5).map(_noise, rng=True, seed=2)),
         law=each_different(20),
+        reshuffles=True,
         unknown_length=True,
     ),
     Case(
         "flat_map.inner_unseeded_shuffle",
         lambda: range_(4).flat_map(lambda i: range_(i * 10, i * 10 + 6).shuffle(6)),
         law=_inner_orders,
+        reshuffles=True,
         seeded=False,
         unknown_length=True,
     ),

@@ -1,4 +1,7 @@
-"""What tf.data refuses only because its elements are tensors and its functions are traced."""
+"""What Forebay does in its own way, spelt out: it cannot be worked out from what tf.data does.
+
+Most of it is what tf.data refuses only because its elements are tensors and its functions are traced.
+"""
 
 from dataclasses import dataclass
 from typing import Any
@@ -49,9 +52,7 @@ CASES = (
         "accepted",
         gives=[np.float64(0), np.float64(1.5)],
     ),
-    case(
-        "reduce-from-zero", lambda d: d.range(5).reduce(0, lambda s, x: s + x), "accepted", gives=np.int64(10)
-    ),
+    case("reduce-from-zero", lambda d: d.range(5).reduce(0, lambda s, x: s + x), "accepted", gives=np.int64(10)),
     case(
         "flat-map-int32-range",
         lambda d: d.slices(np.array([2], np.int32)).flat_map(lambda n: d.range(n)),
@@ -76,4 +77,60 @@ CASES = (
         "accepted",
         gives=[{1: np.int8(2), "a": np.int8(4)}],
     ),
+    case(
+        "slices-ragged-list",
+        lambda d: d.slices([[1, 2], [3]]),
+        "accepted",
+        gives=[np.array([1, 2]), np.array([3])],
+    ),
+    case("slices-none-in-list", lambda d: d.slices([1, None]), "accepted", gives=[np.int64(1), None]),
+    case("map-to-none", lambda d: d.range(2).map(lambda x: None), "accepted", gives=[None, None]),
+    case("map-to-empty-tuple", lambda d: d.range(2).map(lambda x: ()), "accepted", gives=[(), ()]),
+    case("map-to-empty-dict", lambda d: d.range(2).map(lambda x: {}), "accepted", gives=[{}, {}]),
+    case("take-beyond-int64", lambda d: d.range(1).take(2**70), "accepted", gives=[np.int64(0)]),
+    case("reduce-python-state", lambda d: d.range(5).reduce(0, lambda s, x: s + 1), "any-state", gives=5),
+    case(
+        "reduce-other-structure",
+        lambda d: d.range(2).reduce(np.int64(7), lambda s, x: (s, x)),
+        "any-state",
+        gives=((np.int64(7), np.int64(0)), np.int64(1)),
+    ),
+    case(
+        "reduce-other-dtype",
+        lambda d: d.range(3).reduce(np.int64(0), lambda s, x: 1.5),
+        "any-state",
+        gives=1.5,
+    ),
+    case("reduce-to-none", lambda d: d.range(3).reduce(np.int64(0), lambda s, x: None), "any-state", gives=None),
+    case(
+        "shuffle-no-size",
+        lambda d: sorted(d.list(d.range(3).shuffle())) == [0, 1, 2],
+        "shuffle-everything",
+        gives=True,
+    ),
+    case(
+        "after-map-error",
+        lambda d: d.trace(d.range(5).map(lambda x: d.f.check(x, x != 2))),
+        "errors-stay",
+        gives=(0, 1, "error", "error", "error", "error", "error"),
+    ),
+    case(
+        "after-batched-error",
+        lambda d: d.trace(d.range(5).map(lambda x: d.f.check(x, x != 2)).batch(2)),
+        "errors-stay",
+        gives=([0, 1], "error", "error", "error", "error", "error", "error"),
+    ),
+    case(
+        "after-filter-error",
+        lambda d: d.trace(d.range(5).filter(lambda x: d.f.check(x, x != 2) >= 0)),
+        "errors-stay",
+        gives=(0, 1, "error", "error", "error", "error", "error"),
+    ),
+    case(
+        "after-unequal-batch",
+        lambda d: d.trace(d.range(5).map(lambda x: d.f.arange(x // 3)).batch(2)),
+        "errors-stay",
+        gives=([[], []], "error", "error", "error", "error", "error", "error"),
+    ),
+    case("writable", lambda d: d.list(d.slices(np.zeros((1, 2))))[0].flags.writeable, "writable", gives=True),
 )

@@ -24,8 +24,6 @@ class Case:
     python_error: bool = False
 
 
-def case(
-    id: str, build: Callable[[Side], Any], *differs: str, gives: Any = None, python_error: bool = False
-) -> Case:
+def case(id: str, build: Callable[[Side], Any], *differs: str, gives: Any = None, python_error: bool = False) -> Case:
     """A Case, short enough for a table."""
     return Case(id, build, differs, gives, python_error)

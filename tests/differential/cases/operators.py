@@ -12,7 +12,7 @@ TAKE_SKIP = (
     case("take-negative", lambda d: d.range(10).take(-5), "negative-counts"),
     case("skip-negative", lambda d: d.range(10).skip(-5), "negative-counts"),
     case("take-numpy-count", lambda d: d.range(10).take(np.int32(2))),
-    case("take-bool-count", lambda d: d.range(10).take(True)),
+    case("take-bool-count", lambda d: d.range(10).take(True), "bool-counts"),
     case("take-keyword", lambda d: d.range(10).take(count=3, name="first")),
     case("skip-keyword", lambda d: d.range(10).skip(count=3, name="rest")),
     case("skip-take", lambda d: d.range(10).skip(3).take(4)),
@@ -52,7 +52,7 @@ BATCH = (
     case("batch-larger-drop", lambda d: d.range(2).batch(5, True)),
     case("batch-empty", lambda d: d.range(0).batch(3)),
     case("batch-numpy-size", lambda d: d.range(10).batch(np.int64(4))),
-    case("batch-bool-size", lambda d: d.range(3).batch(True)),
+    case("batch-bool-size", lambda d: d.range(3).batch(True), "bool-counts"),
     case("batch-keyword", lambda d: d.range(5).batch(batch_size=2, drop_remainder=False, name="b")),
     case("batch-batch", lambda d: d.range(12).batch(2).batch(3)),
     case("batch-batch-drop", lambda d: d.range(11).batch(2, True).batch(3, True)),
@@ -107,7 +107,7 @@ UNBATCH = (
     case("unbatch-str", lambda d: d.slices([["a", "b"], ["c", "d"]]).unbatch(), "text"),
     case("unbatch-none-leaf", lambda d: d.tensors((np.arange(3), None)).unbatch()),
     case("unbatch-batched-none", lambda d: d.slices({"a": np.arange(3), "b": None}).batch(2).unbatch()),
-    case("unbatch-empty-rows", lambda d: d.slices(np.zeros((2, 0))).unbatch()),
+    case("unbatch-empty-rows", lambda d: d.slices(np.zeros((2, 0))).unbatch(), "known-length"),
     case("unbatch-no-rows", lambda d: d.slices(np.zeros((0, 2))).unbatch()),
     case(
         "unbatch-variable",
@@ -127,11 +127,7 @@ UNBATCH = (
 )
 
 SHARD = (
-    *(
-        case(f"shard-10-{n}-{i}", lambda d, n=n, i=i: d.range(10).shard(n, i))
-        for n in (1, 3, 4)
-        for i in range(n)
-    ),
+    *(case(f"shard-10-{n}-{i}", lambda d, n=n, i=i: d.range(10).shard(n, i)) for n in (1, 3, 4) for i in range(n)),
     *(case(f"shard-2-5-{i}", lambda d, i=i: d.range(2).shard(5, i)) for i in range(5)),
     case("shard-empty", lambda d: d.range(0).shard(3, 1)),
     case("shard-shard", lambda d: d.range(20).shard(3, 1).shard(2, 1)),
@@ -139,7 +135,7 @@ SHARD = (
     case("shard-take", lambda d: d.range(20).shard(3, 2).take(2)),
     case("shard-batch", lambda d: d.range(20).shard(3, 2).batch(4)),
     case("shard-keyword", lambda d: d.range(5).shard(num_shards=2, index=1, name="s")),
-    case("shard-bools", lambda d: d.range(5).shard(True, False)),
+    case("shard-bools", lambda d: d.range(5).shard(True, False), "bool-counts"),
     case("shard-rows", lambda d: d.slices((_GRID, [b"a", b"b", b"c"])).shard(2, 1)),
 )
 
@@ -155,9 +151,7 @@ CONCATENATE = (
     case("concatenate-skip", lambda d: d.range(3).concatenate(d.range(5)).skip(4)),
     case("concatenate-shard", lambda d: d.range(3).concatenate(d.range(5)).shard(2, 1)),
     case("concatenate-repeat", lambda d: d.range(2).concatenate(d.range(3)).repeat(2)),
-    case(
-        "concatenate-other-size", lambda d: d.range(4).batch(2, True).concatenate(d.range(6).batch(3, True))
-    ),
+    case("concatenate-other-size", lambda d: d.range(4).batch(2, True).concatenate(d.range(6).batch(3, True))),
     case("concatenate-other-static", lambda d: d.range(4).batch(2, True).concatenate(d.range(4).batch(3))),
     case("concatenate-other-rank", lambda d: d.range(4).batch(2, True).concatenate(d.range(3))),
     case(
@@ -172,10 +166,9 @@ CONCATENATE = (
     ),
     case(
         "concatenate-namedtuples",
-        lambda d: d.slices(Point(np.arange(2), np.arange(2))).concatenate(
-            d.tensors(Point(np.int64(7), np.int64(8)))
-        ),
+        lambda d: d.slices(Point(np.arange(2), np.arange(2))).concatenate(d.tensors(Point(np.int64(7), np.int64(8)))),
     ),
+    case("concatenate-str-to-bytes", lambda d: d.slices([b"a"]).concatenate(d.slices(["b"])), "text-apart"),
     case("concatenate-bytes", lambda d: d.slices([b"a"]).concatenate(d.slices([b"bcd", b""]))),
 )
 

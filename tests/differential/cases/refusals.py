@@ -24,7 +24,7 @@ _COUNTED = {
     "counter-step": lambda d, n: d.counter(0, n),
 }
 
-# None has a meaning here: for ever, tuned, and (Forebay only, see functions of shuffle) everything.
+# None has a meaning here: for ever, tuned, and in Forebay everything.
 _KNOWS_NONE = {"repeat", "prefetch", "shuffle"}
 
 COUNTS = (
@@ -37,7 +37,7 @@ COUNTS = (
     case("range-no-arguments", lambda d: d.range(), python_error=True),
     case("range-four-arguments", lambda d: d.range(1, 2, 3, 4), python_error=True),
     case("range-step-zero", lambda d: d.range(2, 5, 0)),
-    case("range-text-type", lambda d: d.range(3, output_type=d.string)),
+    case("range-text-type", lambda d: d.range(3, output_type=d.string), "checked-when-built"),
     case("range-bool-type", lambda d: d.range(3, output_type=np.bool_), "checked-when-built"),
     case("batch-zero", lambda d: d.range(5).batch(0)),
     case("batch-negative", lambda d: d.range(5).batch(-1)),
@@ -55,7 +55,6 @@ COUNTS = (
     case("shard-index-is-count", lambda d: d.range(5).shard(2, 2)),
     case("shard-index-beyond", lambda d: d.range(5).shard(2, 5)),
     case("shard-index-negative", lambda d: d.range(5).shard(2, -1)),
-    case("take-beyond-int64", lambda d: d.range(5).take(2**70)),
 )
 
 INPUT = (
@@ -71,8 +70,6 @@ INPUT = (
     case("slices-unequal-tuple", lambda d: d.slices((np.arange(2), np.arange(3)))),
     case("slices-unequal-dict", lambda d: d.slices({"a": np.arange(2), "b": np.arange(3)})),
     case("slices-scalar-beside-array", lambda d: d.slices((np.arange(2), 3))),
-    case("slices-ragged-list", lambda d: d.slices([[1, 2], [3]])),
-    case("slices-none-in-list", lambda d: d.slices([1, None])),
     case("slices-int-beyond-int64", lambda d: d.slices([2**70])),
     case("tensors-ragged-list", lambda d: d.tensors([[1, 2], [3]])),
     case("tensors-int-beyond-int64", lambda d: d.tensors(2**70)),
@@ -102,9 +99,7 @@ COMBINED = (
     case("concatenate-tuple-to-scalar", lambda d: d.range(3).concatenate(d.zip(d.range(3), d.range(3)))),
     case("concatenate-one-tuple-to-scalar", lambda d: d.range(3).concatenate(d.zip((d.range(3),)))),
     case("concatenate-dict-keys", lambda d: d.tensors({"a": b"x"}).concatenate(d.tensors({"b": b"x"}))),
-    case(
-        "concatenate-dict-dtype", lambda d: d.tensors({"a": b"x"}).concatenate(d.tensors({"a": np.int8(1)}))
-    ),
+    case("concatenate-dict-dtype", lambda d: d.tensors({"a": b"x"}).concatenate(d.tensors({"a": np.int8(1)}))),
     case(
         "concatenate-longer-tuple",
         lambda d: d.tensors((b"x", b"y")).concatenate(d.tensors((b"x", b"y", b"z"))),
@@ -119,9 +114,6 @@ COMBINED = (
     case("unbatch-unequal-widths", lambda d: d.slices((np.zeros((3, 2)), np.zeros((3, 3)))).unbatch()),
     case("options-none", lambda d: d.range(3).with_options(None)),
     case("options-number", lambda d: d.range(3).with_options(3)),
-    case(
-        "shuffle-no-size", lambda d: sorted(d.list(d.range(3).shuffle())) == [0, 1, 2], "shuffle-everything"
-    ),
     case("getitem", lambda d: d.range(3)[0], python_error=True),
 )
 
@@ -159,23 +151,16 @@ FUNCTIONS = (
     ),
     case("apply-to-number", lambda d: d.range(3).apply(lambda ds: 3)),
     case("apply-to-none", lambda d: d.range(3).apply(lambda ds: None)),
-    case("map-too-few-arguments", lambda d: d.range(3).map(lambda: 1), "checked-when-run"),
-    case("map-too-many-arguments", lambda d: d.range(3).map(lambda x, y: 1), "checked-when-run"),
-    case(
-        "map-tuple-one-argument", lambda d: d.zip(d.range(3), d.range(3)).map(lambda x: x), "checked-when-run"
-    ),
+    case("map-too-few-arguments", lambda d: d.range(3).map(lambda: 1)),
+    case("map-too-many-arguments", lambda d: d.range(3).map(lambda x, y: 1)),
+    case("map-tuple-one-argument", lambda d: d.zip(d.range(3), d.range(3)).map(lambda x: x)),
     case(
         "map-namedtuple-two-arguments",
         lambda d: d.slices(Point(np.arange(3), np.arange(3))).map(lambda a, b: a),
-        "checked-when-run",
     ),
-    case("map-to-none", lambda d: d.range(3).map(lambda x: None), "checked-when-run"),
-    case("map-to-empty-tuple", lambda d: d.range(3).map(lambda x: ()), "checked-when-run"),
-    case("map-to-empty-dict", lambda d: d.range(3).map(lambda x: {}), "checked-when-run"),
     case(
         "filter-too-few-arguments",
         lambda d: d.zip(d.range(3), d.range(3)).filter(lambda x: True),
-        "checked-when-run",
     ),
     case("flat-map-to-element", lambda d: d.range(3).flat_map(lambda x: x), "checked-when-run"),
     case("flat-map-to-list", lambda d: d.range(3).flat_map(lambda x: [x, x]), "checked-when-run"),
@@ -184,9 +169,6 @@ FUNCTIONS = (
         "reduce-three-arguments",
         lambda d: d.zip(d.range(3), d.range(3)).reduce(np.int64(0), lambda s, a, b: s),
     ),
-    case("reduce-other-structure", lambda d: d.range(3).reduce(np.int64(0), lambda s, x: (s, x))),
-    case("reduce-other-dtype", lambda d: d.range(3).reduce(np.int64(0), lambda s, x: 1.5)),
-    case("reduce-to-none", lambda d: d.range(3).reduce(np.int64(0), lambda s, x: None)),
 )
 
 CASES = (*COUNTS, *INPUT, *COMBINED, *FUNCTIONS)

@@ -44,11 +44,18 @@ PAIRS: dict[str, Callable[[Side, Any, Any], Any]] = {
     "concatenate": lambda d, x, y: x.concatenate(y),
 }
 
+_DIFFERS: dict[str, tuple[str, ...]] = {
+    "map-of-empty": ("spec-of-first",),
+    "unbatch-of-empty": ("known-length",),
+    "flat-map-of-empty": ("spec-of-first",),
+}
+
 CASES = (
     *(
-        case(f"{operator}-of-{name}", lambda d, apply=apply, make=make: apply(d, make(d)))
+        case(id, lambda d, apply=apply, make=make: apply(d, make(d)), *_DIFFERS.get(id, ()))
         for operator, apply in OPERATORS.items()
         for name, make in INPUTS.items()
+        for id in [f"{operator}-of-{name}"]
     ),
     *(
         case(
@@ -59,8 +66,8 @@ CASES = (
         for left in INPUTS
         for right in INPUTS
     ),
-    case("skip-all-of-unknown", lambda d: INPUTS["unknown"](d).skip(-1)),
-    case("skip-all-of-infinite", lambda d: INPUTS["infinite"](d).skip(-1), "skip-all-ends"),
+    case("skip-all-of-unknown", lambda d: INPUTS["unknown"](d).skip(-1), "known-length"),
+    case("skip-all-of-infinite", lambda d: INPUTS["infinite"](d).skip(-1), "known-length"),
     case("take-of-concatenated-unknown", lambda d: d.range(3).concatenate(INPUTS["unknown"](d)).take(2)),
     case("unknown-forever-take", lambda d: INPUTS["unknown"](d).repeat().take(4)),
     case("empty-forever-concatenate", lambda d: d.range(0).repeat().concatenate(d.range(3))),
