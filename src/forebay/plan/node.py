@@ -88,16 +88,21 @@ class Node(ABC):
         base = {field.name for field in fields(Node)}
         return {field.name: getattr(self, field.name) for field in fields(self) if field.name not in base}
 
+    def settings(self) -> dict[str, Any]:
+        """The arguments that only decide how this step runs."""
+        return {}
+
     def describe(self) -> str:
         """The step as a line to read."""
-        return f"{self.kind}({self._arguments(_shown)})"
+        return f"{self.kind}({_arguments(self.params() | self.settings(), _shown)})"
 
     def signature(self) -> str:
         """The step as a line to compare: two steps with the same signature do the same."""
-        return f"{self.kind}({self._arguments(_compared)})"
+        return f"{self.kind}({_arguments(self.params(), _compared)})"
 
-    def _arguments(self, show: Callable[[Any], str]) -> str:
-        return ", ".join(f"{name}={show(value)}" for name, value in self.params().items() if value is not None)
+
+def _arguments(arguments: dict[str, Any], show: Callable[[Any], str]) -> str:
+    return ", ".join(f"{name}={show(value)}" for name, value in arguments.items() if value is not None)
 
 
 def _shown(value: Any) -> str:
