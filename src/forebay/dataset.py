@@ -18,6 +18,7 @@ from forebay.ops import (
     Enumerate,
     Filter,
     FlatMap,
+    Interleave,
     Map,
     Prefetch,
     Repeat,
@@ -330,6 +331,41 @@ class Dataset(Generic[T_co]):
         [np.int64(0), np.int64(0), np.int64(1)]
         """
         return self._then(FlatMap, name, map_func=map_func)
+
+    def interleave(
+        self,
+        map_func: "Callable[..., Dataset[U]]",
+        cycle_length: int | None = None,
+        block_length: int | None = None,
+        num_parallel_calls: int | None = None,
+        deterministic: bool | None = None,
+        name: str | None = None,
+    ) -> "Dataset[U]":
+        """The elements of a dataset that `map_func` makes of every element, several datasets in turns.
+
+        Args:
+            map_func: makes a dataset of an element.
+            cycle_length: how many datasets take turns. When one ends, the next element's takes its place. None or
+                AUTOTUNE means 16: the order follows from it, so it is the same on every machine.
+            block_length: how many elements each gives in its turn; by default 1.
+            num_parallel_calls: so many threads fetch elements ahead, and make the datasets that come next. AUTOTUNE
+                leaves the number to Forebay, None starts no thread. The elements and their order stay the same.
+            deterministic: False lets elements that are ready overtake others, if there are threads at all.
+            name: what to call this step in errors and plans.
+
+        >>> list(Dataset.range(1, 4).interleave(lambda n: Dataset.from_tensors(n).repeat(3), cycle_length=2))
+        [np.int64(1), np.int64(2), np.int64(1), np.int64(2), np.int64(1), np.int64(2), np.int64(3), np.int64(3), \
+        np.int64(3)]
+        """
+        return self._then(
+            Interleave,
+            name,
+            map_func=map_func,
+            cycle_length=cycle_length,
+            block_length=block_length,
+            num_parallel_calls=num_parallel_calls,
+            deterministic=deterministic,
+        )
 
     def shuffle(
         self,
