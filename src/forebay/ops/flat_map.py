@@ -60,6 +60,7 @@ class _FlatMap(Operator):
     def seek(self, cursor: Cursor, epoch: int) -> int:
         """The inner dataset is made again from its element and continues at its own cursor."""
         self._end_inner()
+        self._pending = None
         state = cursor.state or {"index": 0, "inner": [None, 0], "in": [None, 0]}
         self._reader.seek(Cursor.from_json(state["in"]), epoch)
         self._resume = Cursor.from_json(state["inner"])

@@ -22,6 +22,8 @@ from forebay.run.weave import available, shares, weave
 AUTOTUNE = -1
 # The order follows from the cycle, so its default may not depend on the machine.
 _DEFAULT_CYCLE = 16
+# Below this, what a block costs as a whole begins to show in the cost of a row.
+_LEAST_BYTES = 1 << 17
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -114,7 +116,7 @@ class _Interleave(Operator):
         self._feed = Feed(self._supply, Reader(source), self._datasets, node.threads)
         self._pace = Pace(setup.block_bytes, setup.unit)
         self._executor: ThreadExecutor[None] | None = None
-        self._start = {"in": START.to_json(), "index": 0, "slots": [None] * node.cycle}
+        self._start: dict[str, Any] = {"in": START.to_json(), "index": 0, "slots": [None] * node.cycle}
         self._start |= {"order": list(range(node.cycle)), "done": 0, "rows": 0}
         self._slots: list[Slot | None] = []
         self._saved: list[SavedSlot] = []  # Of the cursor to begin at, until the first pull.
@@ -125,6 +127,7 @@ class _Interleave(Operator):
     def seek(self, cursor: Cursor, epoch: int) -> int:
         """Rows that came in one piece are skipped by the inner datasets; the number of others is returned."""
         self._stop()
+        self._pending = None
         state = cursor.state or self._start
         order: list[int] = state["order"]
         saved = [None if slot is None else SavedSlot.from_json(i, slot) for i, slot in enumerate(state["slots"])]
@@ -291,4 +294,5 @@ def _call(fetch: Callable[[], None]) -> None:
 
 
 def _for_inner(setup: Setup, cycle: int) -> Setup:
-    return setup
+    """Each slot holds a block or two and a block of the output takes little from each, so theirs are smaller."""
+    return replace(setup, block_bytes=max(setup.block_bytes // cycle, min(setup.block_bytes, _LEAST_BYTES)))
