@@ -77,19 +77,19 @@ def ours(lengths, cycle, turn, calls, **options):
 
 
 @pytest.mark.parametrize("parallel", [False, True])
-@pytest.mark.parametrize("cycle", [1, 2, 3, 4, 7, 16])
+@pytest.mark.parametrize("cycle", [1, 2, 3, 4, 16])
 def test_grid(oracle, cycle, parallel):
-    for lengths, turn in itertools.product(LENGTHS, [1, 2, 3, 5, 100]):
+    for lengths, turn in itertools.product(LENGTHS, [1, 2, 3, 100]):
         calls = min(cycle, 3) if parallel else None
         wanted = oracle(lengths, cycle, turn, calls)
         assert len(wanted) == sum(lengths)
-        for size in (1, 50, 1 << 20):
+        for size in (20, 1 << 20):
             assert ours(lengths, cycle, turn, calls, block_bytes=size) == wanted
 
 
 def test_random_lengths(oracle):
     draw = random.Random(20)
-    for _ in range(60):
+    for _ in range(40):
         lengths = [draw.choice([0, 1, 2, 5, 30, 200]) for _ in range(draw.randrange(14))]
         cycle, turn = draw.randint(1, 9), draw.choice([1, 1, 2, 4, 16])
         calls = draw.choice([None, 1, cycle])
