@@ -19,6 +19,7 @@ from forebay.ops import (
     Enumerate,
     Filter,
     FlatMap,
+    Interleave,
     Map,
     Prefetch,
     Repeat,
@@ -213,7 +214,6 @@ class Dataset(Generic[T_co]):
         self,
         map_func: Callable[..., U],
         num_parallel_calls: int | None = None,
-        deterministic: bool | None = None,
         *,
         executor: str = "thread",
         batched: bool = False,
@@ -227,9 +227,8 @@ class Dataset(Generic[T_co]):
             map_func: returns the new element, of one structure and dtype for all.
             num_parallel_calls: work on so many elements at the same time, or AUTOTUNE. Without it nothing is started.
                 The results and their order are the same in any case.
-            deterministic: False lets results overtake each other.
-            executor: where the calls run: ``"thread"`` for functions that release the GIL, ``"process"`` for those
-                in plain Python, ``"inline"`` for neither, ``"auto"`` to find out.
+            executor: where the calls run: ``"thread"``, which serves functions that release the GIL, or ``"inline"``
+                to run them on the consumer's thread all the same.
             batched: call `map_func` with whole columns of many elements at once: arrays with one more leading
                 axis, of a length that it must not depend on. Much faster where it can be written that way.
             rng: pass a ``numpy.random.Generator`` as the last argument. It is seeded by the element's number and
@@ -251,7 +250,6 @@ class Dataset(Generic[T_co]):
             name,
             map_func=map_func,
             num_parallel_calls=num_parallel_calls,
-            deterministic=deterministic,
             executor=executor,
             batched=batched,
             rng=rng,
@@ -366,6 +364,41 @@ class Dataset(Generic[T_co]):
         [np.int64(0), np.int64(0), np.int64(1)]
         """
         return self._then(FlatMap, name, map_func=map_func)
+
+    def interleave(
+        self,
+        map_func: "Callable[..., Dataset[U]]",
+        cycle_length: int | None = None,
+        block_length: int | None = None,
+        num_parallel_calls: int | None = None,
+        deterministic: bool | None = None,
+        name: str | None = None,
+    ) -> "Dataset[U]":
+        """The elements of a dataset that `map_func` makes of every element, several datasets in turns.
+
+        Args:
+            map_func: makes a dataset of an element.
+            cycle_length: how many datasets take turns. When one ends, the next element's takes its place. None or
+                AUTOTUNE means 16: the order follows from it, so it is the same on every machine.
+            block_length: how many elements each gives in its turn; by default 1.
+            num_parallel_calls: so many threads fetch elements ahead, and make the datasets that come next. AUTOTUNE
+                leaves the number to Forebay, None starts no thread. The elements and their order stay the same.
+            deterministic: False lets elements that are ready overtake others, if there are threads at all.
+            name: what to call this step in errors and plans.
+
+        >>> ds = Dataset.range(1, 4).interleave(lambda n: Dataset.from_tensors(n).repeat(3), cycle_length=2)
+        >>> [int(x) for x in ds]
+        [1, 2, 1, 2, 1, 2, 3, 3, 3]
+        """
+        return self._then(
+            Interleave,
+            name,
+            map_func=map_func,
+            cycle_length=cycle_length,
+            block_length=block_length,
+            num_parallel_calls=num_parallel_calls,
+            deterministic=deterministic,
+        )
 
     def shuffle(
         self,

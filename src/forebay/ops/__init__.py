@@ -5,6 +5,7 @@ from forebay.ops.concatenate import Concatenate
 from forebay.ops.enumerate import Enumerate
 from forebay.ops.filter import Filter
 from forebay.ops.flat_map import FlatMap
+from forebay.ops.interleave import Interleave
 from forebay.ops.map import Map
 from forebay.ops.options import WithOptions
 from forebay.ops.prefetch import Prefetch
@@ -24,6 +25,7 @@ __all__ = [
     "Enumerate",
     "Filter",
     "FlatMap",
+    "Interleave",
     "Map",
     "Prefetch",
     "Repeat",

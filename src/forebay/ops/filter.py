@@ -28,7 +28,7 @@ class Filter(Node):
     predicate: Callable[..., Any]
     batched: bool = False
     num_parallel_calls: int | None = None
-    executor: str = "auto"
+    executor: str = "thread"
 
     kind = "filter"
     traits = Traits(same_elements=True)

@@ -1,24 +1,17 @@
 """``flat_map``: a dataset for every element, one after another."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-
-from forebay.block import START, Block, Cursor, RowError, Uniform
+from forebay.block import START, Block, Cursor, Uniform
 from forebay.errors import InternalError
+from forebay.ops.inner import Inner, InnerDatasets, check_inner
 from forebay.plan.check import arguments, function
-from forebay.plan.fingerprint import function_name
-from forebay.plan.lower import build, prepare
 from forebay.plan.node import UNKNOWN, Build, Node, Traits
 from forebay.plan.spec import static_spec
 from forebay.run import Operator, Pace, Reader, Setup
-from forebay.run.calls import Call, RowCalls
 from forebay.run.coalesce import coalesce
-from forebay.run.keys import seed_of
-
-_MOST_FIRST = 1024
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -56,17 +49,12 @@ class _FlatMap(Operator):
         if node.seed is None:
             raise InternalError("flat_map() has no seed after resolve_seeds")
         self._reader = Reader(source)
-        self._calls = RowCalls(Call(node.map_func, function_name(node.map_func), node.site))
-        self._name = function_name(node.map_func)
-        self._seed = node.seed
-        self._setup = setup.with_unit(1)
+        self._datasets = InnerDatasets(node.site, node.map_func, node.seed, setup)
         self._pace = Pace(setup.block_bytes)
         self._uniform = Uniform()
         self._index = 0
         self._epoch = 0
-        self._input: Block | None = None
-        self._inner: Operator | None = None
-        self._rows: Reader | None = None
+        self._inner: Inner | None = None
         self._resume: Cursor = START
 
     def seek(self, cursor: Cursor, epoch: int) -> int:
@@ -85,51 +73,32 @@ class _FlatMap(Operator):
 
     def _next_rows(self) -> Block | None:
         while True:
-            if self._rows is None and not self._open():
+            inner = self._inner or self._open()
+            if inner is None:
                 return None
-            assert self._rows is not None
-            assert self._input is not None
-            block = self._rows.next()
+            block = inner.next()
             if block is not None:
-                self._check(block)
+                check_inner(self._uniform, self.site, inner.index, block)
                 state = {
-                    "index": self._index,
+                    "index": inner.index,
                     "inner": block.cursor.to_json(),
-                    "in": self._input.cursor.to_json(),
+                    "in": inner.origin.to_json(),
                 }
                 return block.at(Cursor(state))
             self._end_inner()
             self._index += 1
 
-    def _check(self, block: Block) -> None:
-        try:
-            self._uniform.check(block.structure, block.columns)
-        except RowError as fault:
-            raise self.site.data_error(self._index, f"the inner dataset's element: {fault.text}") from None
-
-    def _open(self) -> bool:
+    def _open(self) -> Inner | None:
         element = self._reader.read(1)
         if element is None:
-            return False
-        results, error = self._calls(element, np.array([self._index]), self._epoch)
-        plan = getattr(results[0], "plan", None) if results else None
-        if error is None and not isinstance(plan, Node):
-            given = type(results[0]).__name__
-            error = self.site.data_error(self._index, f"{self._name} returned a {given}, it must return a Dataset")
-        if error is not None:
-            raise error
-        assert isinstance(plan, Node)
-        self._input = element
-        # What the last inner datasets gave is a fair guess at this one, so it need not begin with one row.
-        setup = replace(self._setup, first=min(self._pace.rows, _MOST_FIRST))
-        self._inner = build(prepare(plan, seed_of(self._seed, self._index), setup.rules), setup)
-        self._rows = Reader(self._inner)
-        self._rows.seek(self._resume, self._epoch)
+            return None
+        self._datasets.first = self._pace.rows
+        self._inner = Inner(self._datasets, element, self._index, self._epoch, self._resume)
         self._resume = START
-        return True
+        return self._inner
 
     def _end_inner(self) -> None:
-        inner, self._inner, self._rows = self._inner, None, None
+        inner, self._inner = self._inner, None
         if inner is not None:
             inner.close()
 

@@ -8,7 +8,7 @@ from typing import Any
 from forebay.block import Block, Cursor, Indices, RowBuilder, RowError, Uniform
 from forebay.block.dense import Dense
 from forebay.errors import ForebayError, InternalError, PlanError
-from forebay.plan.check import arguments, flag, function, keep_parallel_calls, keep_seed, optional_flag
+from forebay.plan.check import arguments, flag, function, keep_parallel_calls, keep_seed
 from forebay.plan.fingerprint import function_name
 from forebay.plan.node import Build, Node, Traits
 from forebay.plan.spec import static_spec
@@ -31,8 +31,7 @@ class Map(Node):
 
     map_func: Callable[..., Any]
     num_parallel_calls: int | None = None
-    deterministic: bool | None = None
-    executor: str = "auto"
+    executor: str = "thread"
     batched: bool = False
     rng: bool = False
     seed: int | None = None
@@ -48,7 +47,6 @@ class Map(Node):
         flag("map", "rng", self.rng)
         keep_seed(self)
         keep_parallel_calls(self)
-        optional_flag("map", "deterministic", self.deterministic)
         check_executor("map", self.executor)
         if not self.earlier and not self.numbered:
             arguments("map", self.map_func, static_spec(self.input), extra=int(self.rng))

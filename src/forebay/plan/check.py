@@ -48,12 +48,6 @@ def flag(call: str, name: str, value: Any) -> bool:
     return value
 
 
-def optional_flag(call: str, name: str, value: Any) -> None:
-    """PlanError unless it is True, False or None."""
-    if value is not None:
-        flag(call, name, value)
-
-
 def keep_parallel_calls(node: Any) -> None:
     """Check that a node's `num_parallel_calls` is a number, AUTOTUNE or None."""
     if node.num_parallel_calls is not None:

@@ -10,7 +10,7 @@ from forebay.run.executor import Executor, InlineExecutor, ThreadExecutor
 
 R = TypeVar("R")
 
-ExecutorName = Literal["inline", "thread", "process", "auto"]
+ExecutorName = Literal["inline", "thread"]
 AUTOTUNE = -1
 
 

@@ -1,0 +1,84 @@
+"""Datasets that a function makes of elements while a plan runs: what ``flat_map`` and ``interleave`` share."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from forebay.block import Block, Cursor, RowError, Uniform
+from forebay.plan.fingerprint import function_name
+from forebay.plan.lower import build, prepare
+from forebay.plan.node import Node
+from forebay.run import Operator, Reader, Setup, Site
+from forebay.run.calls import Call, RowCalls
+from forebay.run.keys import seed_of
+
+_MOST_FIRST = 1024
+
+
+class InnerDatasets:
+    """Makes the dataset of an element. Keeps nothing between calls, so several threads may use it."""
+
+    def __init__(self, site: Site, map_func: Callable[..., Any], seed: int, setup: Setup) -> None:
+        self._site = site
+        self._name = function_name(map_func)
+        self._calls = RowCalls(Call(map_func, self._name, site))
+        self._seed = seed
+        self._setup = setup.with_unit(1)
+        self.first = 1
+        """With how many rows inner datasets may begin: what the last ones gave is a fair guess at the next."""
+
+    def plan(self, element: Block, index: int, epoch: int) -> Node:
+        """The plan that the function makes of element number `index`, with seeds of its own."""
+        results, error = self._calls(element, np.array([index]), epoch)
+        plan = getattr(results[0], "plan", None) if results else None
+        if error is None and not isinstance(plan, Node):
+            given = type(results[0]).__name__
+            error = self._site.data_error(index, f"{self._name} returned a {given}, it must return a Dataset")
+        if error is not None:
+            raise error
+        assert isinstance(plan, Node)
+        return prepare(plan, seed_of(self._seed, index), self._setup.rules)
+
+    def open(self, element: Block, index: int, epoch: int) -> Operator:
+        """The operators of that plan."""
+        setup = replace(self._setup, first=min(self.first, _MOST_FIRST))
+        return build(self.plan(element, index, epoch), setup)
+
+
+class Inner:
+    """One inner dataset, made when its first rows are asked for."""
+
+    def __init__(self, datasets: InnerDatasets, element: Block, index: int, epoch: int, at: Cursor) -> None:
+        self._datasets = datasets
+        self._element = element
+        self._epoch = epoch
+        self._operator: Operator | None = None
+        self._reader: Reader | None = None
+        self._at = at
+        self.origin = element.cursor
+        self.index = index
+
+    def next(self) -> Block | None:
+        """All rows at hand, at least one, or None at the end."""
+        if self._reader is None:
+            self._operator = self._datasets.open(self._element, self.index, self._epoch)
+            reader = Reader(self._operator)
+            reader.seek(self._at, self._epoch)
+            self._reader = reader
+        return self._reader.next()
+
+    def close(self) -> None:
+        """Release what is held; good for nothing afterwards."""
+        operator, self._operator, self._reader = self._operator, None, None
+        if operator is not None:
+            operator.close()
+
+
+def check_inner(uniform: Uniform, site: Site, index: int, block: Block) -> None:
+    """DataError if the rows of an inner dataset do not fit those of the others."""
+    try:
+        uniform.check(block.structure, block.columns)
+    except RowError as fault:
+        raise site.data_error(index, f"the inner dataset's element: {fault.text}") from None
