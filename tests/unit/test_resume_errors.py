@@ -12,7 +12,6 @@ import forebay as fb
 from forebay import CursorError, Dataset
 from unit.support import SETTINGS, plain, resumed, saved
 
-
 # Other datasets
 
 OTHERS: list[tuple[Callable[[], Dataset[Any]], Callable[[], Dataset[Any]], str]] = [
