@@ -121,6 +121,34 @@ def test_several_in_a_row() -> None:
         assert len(workers()) == 3
 
 
+@pytest.mark.parametrize(
+    "step",
+    [
+        lambda ds: ds.take(50),
+        lambda ds: ds.skip(3),
+        lambda ds: ds.shard(2, 1),
+        lambda ds: ds.shuffle(10, seed=1),
+        lambda ds: ds.shuffle(seed=1),
+        lambda ds: ds.batch(2).take(5),
+        lambda ds: ds.enumerate().skip(1).batch(3),
+        lambda ds: ds.repeat(2).take(150),
+    ],
+    ids=["take", "skip", "shard", "buffered shuffle", "shuffle", "batch, take", "enumerate, skip", "repeat, take"],
+)
+@pytest.mark.parametrize("optimize", [True, False])
+def test_steps_behind_a_prefetch_leave_the_work_to_its_thread(step: Any, optimize: bool) -> None:
+    threads: set[int] = set()
+
+    def watch(x: np.int64) -> np.int64:
+        threads.add(threading.get_ident())
+        return x
+
+    dataset = Dataset.range(100).map(watch).prefetch(2)
+    assert len(list(step(dataset).with_options(fb.Options(optimize=optimize)))) > 0
+    assert threads
+    assert threading.get_ident() not in threads
+
+
 # Ends
 
 
