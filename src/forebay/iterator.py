@@ -77,7 +77,7 @@ class DatasetIterator(Generic[T_co]):
     def _start(self, seed: int, epoch: int, cursor: Cursor, position: int) -> None:
         prepared = prepare(self._plan, seed, self._setup.rules)
         self._reader: Reader | None = self._run.start(build(prepared, self._setup), cursor, epoch)
-        self._layout = layout(prepared)
+        self._layout = layout(prepared, self._setup.rules)
         self._seed = seed
         self._epoch = epoch
         self._elements: Any = iter(())
@@ -85,6 +85,7 @@ class DatasetIterator(Generic[T_co]):
         self._row = 0
         self._before = position  # Elements given out before that block.
         self._broken = False
+        self._ended = False
 
     @property
     def epoch(self) -> int:
@@ -95,14 +96,22 @@ class DatasetIterator(Generic[T_co]):
         return self
 
     def __next__(self) -> T_co:
-        for element in self._elements:
-            self._row += 1
-            return element  # type: ignore[no-any-return]
+        try:
+            for element in self._elements:
+                self._row += 1
+                return element  # type: ignore[no-any-return]
+        except BaseException:
+            # Interrupted while it was put together: the row is used up, but was not handed out.
+            self._elements = iter(())
+            self._broken = True
+            raise
         return self._next_block()
 
     def _next_block(self) -> T_co:
         if not self._close.alive:
             raise ClosedError("this iterator is closed; iter(dataset) makes a new one")
+        if self._ended:
+            raise StopIteration
         if self._broken:
             self._start(self._seed, self._epoch, self._cursor.after(self._row), self._before + self._row)
         # An error or an interrupt may leave operators half-way through rows that were never handed out. The next
@@ -111,6 +120,10 @@ class DatasetIterator(Generic[T_co]):
         block = self._reader.next() if self._reader is not None else None
         self._broken = False
         if block is None:
+            self._ended = True
+            self._elements = iter(())
+            self._reader = None
+            self._run.close()
             raise StopIteration
         self._before += self._row
         self._row = 0

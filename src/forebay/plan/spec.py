@@ -25,9 +25,11 @@ def common_spec(specs: Sequence[Any | None]) -> Any | None:
         return None
     flat = [flatten(spec, (TensorSpec,)) for spec in specs]
     structure = flat[0][1]
-    if any(other != structure for _, other in flat):
+    orders = [other.leaf_order(structure) for _, other in flat]
+    if None in orders:
         return None
-    merged = [_merge(leaves) for leaves in zip(*(leaves for leaves, _ in flat))]
+    ordered = [[leaves[i] for i in order] for (leaves, _), order in zip(flat, orders) if order is not None]
+    merged = [_merge(leaves) for leaves in zip(*ordered)]
     return None if None in merged else structure.unflatten(merged)
 
 

@@ -5,11 +5,12 @@ from forebay.ops.skip import Skip
 from forebay.ops.slice_rows import SliceRows
 from forebay.ops.take import Take
 from forebay.plan import Node
+from forebay.rules.ahead import works_ahead
 
 
 def push_down_slices(node: Node) -> Node | None:
     """Turn a window over rows that can be read by number into reads of just those rows."""
-    if not isinstance(node, (Take, Skip, Shard)):
+    if not isinstance(node, (Take, Skip, Shard)) or works_ahead(node.input):
         return None
     access = node.input.access()
     if access is None:
