@@ -118,17 +118,19 @@ class DatasetIterator(Generic[T_co]):
         # call goes back to the last element that was.
         self._broken = True
         block = self._reader.next() if self._reader is not None else None
-        self._broken = False
         if block is None:
             self._ended = True
             self._elements = iter(())
             self._reader = None
             self._run.close()
             raise StopIteration
+        elements = block.private().elements()
+        # From here to the end nothing is called, so that no interrupt can fall between.
         self._before += self._row
         self._row = 0
         self._cursor = block.cursor
-        self._elements = block.private().elements()
+        self._elements = elements
+        self._broken = False
         return self.__next__()
 
     def state_dict(self) -> dict[str, Any]:
