@@ -1,5 +1,6 @@
 """A running dataset: elements out of blocks, and where it stands."""
 
+import copy
 import weakref
 from collections.abc import Callable
 from types import TracebackType
@@ -164,6 +165,7 @@ class DatasetIterator(Generic[T_co]):
             if version != STATE_VERSION:
                 raise CursorError(f"the state has version {version}, this Forebay reads version {STATE_VERSION}")
             check_signature(state)
+            state = copy.deepcopy(state)  # What the caller does to it later is the caller's business.
             check_same_plan(state["plan"], self._plan_lines, strict)
             seed, epoch, position = int(state["seed"]), int(state["epoch"]), int(state["position"])
             cursor = Cursor.from_json(state["cursor"])

@@ -35,11 +35,9 @@ def common_spec(specs: Sequence[Any | None]) -> Any | None:
 
 def same_kind(one: Any, other: Any) -> bool:
     """Whether elements of both specs could come out of one dataset: same structure and dtypes, any shapes."""
-    (leaves, structure), (others, other_structure) = (
-        flatten(one, (TensorSpec,)),
-        flatten(other, (TensorSpec,)),
-    )
-    return structure == other_structure and all(a.dtype == b.dtype for a, b in zip(leaves, others))
+    (leaves, structure), (others, other_structure) = flatten(one, (TensorSpec,)), flatten(other, (TensorSpec,))
+    order = other_structure.leaf_order(structure)
+    return order is not None and all(leaf.dtype == others[i].dtype for leaf, i in zip(leaves, order))
 
 
 def _merge(leaves: Sequence[TensorSpec]) -> TensorSpec | None:

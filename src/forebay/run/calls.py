@@ -75,6 +75,8 @@ class RowCalls:
             else:
                 results.append(detached(first))
                 results.extend(map(detached, values))
+            # A function that raised StopIteration has only seemed to end the values: do not ask for more.
+            return
 
     def _chain(self, block: Block) -> Iterator[Any]:
         """The results, one element through all functions before the next: only one is ever in between."""
