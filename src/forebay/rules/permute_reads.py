@@ -2,15 +2,15 @@
 
 from dataclasses import replace
 
+from forebay.ops.prefetch import prefetch_below
 from forebay.ops.shuffle import Shuffle
 from forebay.plan import Node
-from forebay.rules.ahead import works_ahead
 
 
 def permute_reads(node: Node) -> Node | None:
     """Read the buffer's picks by number, where the input allows it, instead of keeping rows in a buffer."""
     if not isinstance(node, Shuffle) or node.whole or node.by_number or node.input.access() is None:
         return None
-    if works_ahead(node.input):
+    if prefetch_below(node.input) is not None:
         return None
     return replace(node, by_number=True)
