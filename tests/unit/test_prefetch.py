@@ -341,13 +341,6 @@ finally:
     assert python(code) == ""
 
 
-def test_an_interrupt_while_waiting_loses_nothing() -> None:
-    code = """
-import os, signal, threading
-import forebay as fb
-
-asked, go_on = threading.Event(), threading.Event()
-
 def slow(x):
     if x == 3 and not go_on.is_set():
         asked.wait()
