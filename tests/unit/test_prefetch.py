@@ -339,26 +339,3 @@ finally:
     sys.exit(0)
 """
     assert python(code) == ""
-
-
-def slow(x):
-    if x == 3 and not go_on.is_set():
-        asked.wait()
-        os.kill(os.getpid(), signal.SIGINT)
-        go_on.wait()
-    return x
-
-it = iter(fb.Dataset.range(6).map(slow).prefetch(1).with_options(fb.Options(block_bytes=1)))
-found = []
-interrupts = 0
-while len(found) < 6:
-    try:
-        if len(found) == 3:
-            asked.set()
-        found.append(int(next(it)))
-    except KeyboardInterrupt:
-        interrupts += 1
-        go_on.set()
-print(found, interrupts)
-"""
-    assert python(code) == "[0, 1, 2, 3, 4, 5] 1\n"
