@@ -141,11 +141,11 @@ def recorded(case_id: str) -> Recording:
     return record(case.build(), case)
 
 
-def steps(n: int, at_most: int = 400) -> list[int]:
+def steps(n: int, at_most: int = 200) -> list[int]:
     """Every step of a stream of n elements; of a very long one, the ends and an even spread between."""
     if n < at_most:
         return list(range(n + 1))
-    return sorted({*range(8), *range(n - 7, n + 1), *(round(i * n / at_most) for i in range(at_most))})
+    return sorted({0, 1, 2, n - 1, n, *(round(i * n / (at_most - 5)) for i in range(at_most - 5))})
 
 
 def some_steps(n: int) -> list[int]:

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+import forebay as fb
 from conformance.case import Run
 
 
@@ -70,7 +71,7 @@ def leaves(element: Any) -> Iterator[Any]:
     elif isinstance(element, tuple):
         for value in element:
             yield from leaves(value)
-    elif dataclasses.is_dataclass(element) and not isinstance(element, type):
+    elif dataclasses.is_dataclass(element) and not isinstance(element, (type, fb.TensorSpec)):
         for field in dataclasses.fields(element):
             yield from leaves(getattr(element, field.name))
     else:

@@ -176,7 +176,7 @@ def _possible(known: Known, shuffles: bool) -> set[str]:
     return names
 
 
-_READS_AT_ANY_ROW = {"take", "skip", "shard", "map", "shuffle"}
+_READS_AT_ANY_ROW = {"take", "skip", "shard", "map", "map_batched", "enumerate"}
 
 
 def _after(step: Step, known: Known) -> Known:
@@ -211,7 +211,7 @@ def _after(step: Step, known: Known) -> Known:
         known,
         form=form,
         aligned=aligned,
-        indexable=known.indexable and step.name in _READS_AT_ANY_ROW,
+        indexable=known.indexable and (step.name in _READS_AT_ANY_ROW or (name == "shuffle" and step.args[0] is None)),
         endless=(known.endless and name != "take") or name == "repeat_for_ever",
         shuffled=known.shuffled or name == "shuffle",
     )

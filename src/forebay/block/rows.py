@@ -47,8 +47,7 @@ class RowBuilder:
 
     def _path(self, leaf: int) -> str:
         assert self._structure is not None
-        path = list(self._structure.paths())[leaf]
-        return f"leaf {path}" if path else "the value"
+        return self._structure.leaf_names()[leaf]
 
     @staticmethod
     def _leaves(structure: Structure, elements: list[Any]) -> tuple[list[Any], RowError | None]:

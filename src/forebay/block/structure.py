@@ -122,6 +122,10 @@ class Structure:
         for key, child in zip(self.keys or range(len(self.children)), self.children):
             yield from child.paths(f"{prefix}.{key}" if named else f"{prefix}[{key!r}]")
 
+    def leaf_names(self) -> list[str]:
+        """What errors call each leaf."""
+        return [f"leaf {path}" if path else "the value" for path in self.paths()]
+
     def __str__(self) -> str:
         if self.kind is None:
             return "*"

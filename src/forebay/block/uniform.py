@@ -32,6 +32,4 @@ class Uniform:
             if known == OBJECT:
                 self._dtypes[i] = found
             elif found not in (known, OBJECT):
-                path = list(structure.paths())[i]
-                named = f"leaf {path}" if path else "the value"
-                raise RowError(0, f"{named} is {dtype_name(found)}, earlier {dtype_name(known)}")
+                raise RowError(0, f"{structure.leaf_names()[i]} is {dtype_name(found)}, earlier {dtype_name(known)}")

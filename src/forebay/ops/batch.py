@@ -144,11 +144,11 @@ def fold_block(parts: Sequence[Block], size: int) -> Block:
     """Blocks as one of batches. RowError names the leaf."""
     block = concat_blocks(parts)
     columns = []
-    for path, column in zip(block.structure.paths(), block.columns):
+    for leaf, column in zip(block.structure.leaf_names(), block.columns):
         try:
             columns.append(fold(column, size))
         except RowError as error:
-            raise RowError(error.row, f"{f'leaf {path}' if path else 'the value'} {error.text}") from None
+            raise RowError(error.row, f"{leaf} {error.text}") from None
     return Block(block.structure, columns, block.rows // size)
 
 

@@ -151,14 +151,13 @@ class _Conform:
         if leaves is None:
             other = flatten(element)[1]
             raise RowError(0, f"the generator gave the structure {other}, output_signature says {self._structure}")
-        paths = self._structure.paths()
+        names = self._structure.leaf_names()
         return self._structure.unflatten(
-            [_cast(spec, leaf, path) for spec, leaf, path in zip(self._specs, leaves, paths)]
+            [_cast(spec, leaf, name) for spec, leaf, name in zip(self._specs, leaves, names)]
         )
 
 
-def _cast(spec: TensorSpec, value: Any, path: str) -> Any:
-    named = f"leaf {path}" if path else "the value"
+def _cast(spec: TensorSpec, value: Any, named: str) -> Any:
     if spec.dtype == OBJECT:
         return value
     if spec.dtype in (BYTES, TEXT):

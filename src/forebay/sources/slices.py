@@ -97,11 +97,11 @@ def slices(tensors: Any, label: str | None, where: str) -> Slices:
     leaves, structure = _flat("from_tensor_slices", tensors)
     columns = [
         None if leaf is None else _column("from_tensor_slices", path, partial(column_from_array, leaf, owned=False))
-        for path, leaf in zip(structure.paths(), leaves)
+        for path, leaf in zip(structure.leaf_names(), leaves)
     ]
-    lengths = {path: len(column) for path, column in zip(structure.paths(), columns) if column is not None}
+    lengths = {path: len(column) for path, column in zip(structure.leaf_names(), columns) if column is not None}
     if len(set(lengths.values())) > 1:
-        listed = ", ".join(f"{_named(path)}: {length}" for path, length in lengths.items())
+        listed = ", ".join(f"{path}: {length}" for path, length in lengths.items())
         raise PlanError(f"from_tensor_slices(): all leaves must have the same length, got {listed}")
     length = next(iter(lengths.values()))
     # A leaf that is None is None in every element.
@@ -114,7 +114,7 @@ def single_element(tensors: Any, label: str | None, where: str) -> Slices:
     leaves, structure = _flat("from_tensors", tensors)
     columns = [
         _column("from_tensors", path, partial(column_from_rows, [leaf]))
-        for path, leaf in zip(structure.paths(), leaves)
+        for path, leaf in zip(structure.leaf_names(), leaves)
     ]
     return Slices(
         structure=structure,
@@ -137,9 +137,9 @@ def _column(call: str, path: str, make: Callable[[], Column]) -> Column:
     try:
         return make()
     except RowError as error:
-        raise PlanError(f"{call}(): {_named(path)} {error.text}") from None
+        raise PlanError(f"{call}(): {path} {error.text}") from None
     except ValueError as error:
-        raise PlanError(f"{call}(): {_named(path)} does not form an array: {error}") from error
+        raise PlanError(f"{call}(): {path} does not form an array: {error}") from error
 
 
 def _tables_as_dicts(tensors: Any) -> Any:
@@ -150,7 +150,3 @@ def _tables_as_dicts(tensors: Any) -> Any:
         if hasattr(tensors, "to_numpy"):
             return tensors.to_numpy()
     return tensors
-
-
-def _named(path: str) -> str:
-    return f"leaf {path}" if path else "the value"

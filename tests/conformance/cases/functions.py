@@ -19,6 +19,15 @@ def _add_in_place_columns(column):
     return column
 
 
+_BUFFER = np.zeros(3, np.int64)
+
+
+def _into_one_buffer(i):
+    # A decoder that reuses its output: each element is what the buffer held when it was returned.
+    _BUFFER[:] = i
+    return _BUFFER
+
+
 def _pairs():
     return slices((ARRAYS["small"], ARRAYS["float32"]))
 
@@ -134,6 +143,7 @@ CASES = [
         lambda: slices(ARRAYS["matrix"]).map(_add_in_place),
         lambda: rows(ARRAYS["matrix"] + 1),
     ),
+    Case("map.reused_buffer", lambda: range_(10).map(_into_one_buffer), [i64([i] * 3) for i in range(10)]),
     Case("map.of_strings", lambda: slices(STRINGS).map(lambda s: s + "!"), [s + "!" for s in STRINGS]),
     Case("map.of_batch", lambda: range_(10).batch(4).map(lambda b: b.sum()), scalars([6, 22, 17])),
     Case(

@@ -140,7 +140,7 @@ CASES = [
     ),
     Case(
         "batch.of_stream",
-        lambda: range_(30).filter(lambda i: i % 2).batch(4),
+        lambda: range_(30).filter(lambda i: i % 2 == 1).batch(4),
         lambda: batches(np.arange(1, 30, 2), 4),
         unknown_length=True,
     ),

@@ -76,8 +76,8 @@ CASES = [
     ),
     Case(
         "shuffle.several_blocks",
-        lambda: range_(380).shuffle(50, seed=9),
-        law=buffered(range(380), 50),
+        lambda: range_(130).shuffle(50, seed=9),
+        law=buffered(range(130), 50),
         reshuffles=True,
     ),
     Case(
@@ -203,8 +203,8 @@ CASES = [
     ),
     Case(
         "shuffle.stream_several_blocks",
-        lambda: _stream(380).shuffle(50, seed=9),
-        law=buffered(range(380), 50),
+        lambda: _stream(130).shuffle(50, seed=9),
+        law=buffered(range(130), 50),
         reshuffles=True,
         unknown_length=True,
     ),
@@ -322,6 +322,7 @@ CASES = [
         lambda: range_(12).shuffle(5, seed=1).repeat(),
         law=rounds(range(12), 3, fresh=True, buffer_size=5),
         limit=36,
+        reshuffles=True,
     ),
     Case(
         "shuffle.repeat_whole",
