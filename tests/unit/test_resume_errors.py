@@ -217,8 +217,8 @@ def test_steps_that_do_not_change_rows_may_differ() -> None:
 )
 def test_a_state_is_good_under_any_options(build: Callable[[], Dataset[Any]]) -> None:
     dataset = build()
-    for there in SETTINGS:
-        for position in (0, 1, 7, 12):
+    for there in SETTINGS[::2]:
+        for position in (0, 1, 12):
             it = iter(dataset.with_options(there))
             for _ in range(position):
                 next(it)
