@@ -102,7 +102,10 @@ def test_cardinality_is_never_wrong(chain: Chain, options: fb.Options) -> None:
     found = dataset.cardinality()
     if found != fb.UNKNOWN_CARDINALITY:
         assert found >= 0
-        assert min(found, MOST) == len(elements_of(dataset))
+        count = len(elements_of(dataset))
+        # An endless repeat of what turns out to be nothing ends at once: only running it tells, as in tf.data.
+        endless = any(step.name == "repeat_for_ever" for step in chain.steps)
+        assert count == min(found, MOST) or (endless and count == 0)
 
 
 @given(chains(max_steps=5, shuffles=False))

@@ -82,6 +82,8 @@ def run(dataset: Dataset[Any], key: Key) -> tuple[list[Any], list[tuple[int, Any
             states.append((len(found), json.loads(json.dumps(it.state_dict()))))
 
 
+# A key that is pressed while Python drops a generator is swallowed there, with no more than a warning.
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 @pytest.mark.parametrize("block_bytes", [1, 1 << 20])
 @pytest.mark.parametrize("name", CHAINS)
 def test_an_interrupt_at_any_moment_loses_nothing(name: str, block_bytes: int) -> None:
@@ -89,13 +91,14 @@ def test_an_interrupt_at_any_moment_loses_nothing(name: str, block_bytes: int) -
     expected = list(dataset)
     whole = Key()
     run(dataset, whole)
-    assert whole.count > 20
+    pressed = 0
     # All moments of a short run. Of a long one every n-th, which still are all places in the code: it loops.
     for moment in range(1, whole.count + 1, whole.count // MOST + 1):
         found, states = run(dataset, Key(moment))
         assert_same(found, expected, f"interrupted at moment {moment}")
-        assert len(states) == 1
-        position, state = states[0]
-        resumed = iter(dataset)
-        resumed.load_state_dict(state)
-        assert_same(list(resumed), expected[position:], f"resumed after an interrupt at moment {moment}")
+        pressed += len(states)
+        for position, state in states:
+            resumed = iter(dataset)
+            resumed.load_state_dict(state)
+            assert_same(list(resumed), expected[position:], f"resumed after an interrupt at moment {moment}")
+    assert pressed > 20

@@ -41,8 +41,19 @@ class Prefetch(Node):
 
     def lower(self, setup: Setup, build: Build) -> Operator:
         """A thread between the input and whoever pulls."""
-        source = build(self.input, setup)
+        return self.around(build(self.input, setup), setup)
+
+    def around(self, source: Operator, setup: Setup) -> Operator:
+        """A thread that pulls from that operator, unless nothing is to be ahead."""
         return source if self.buffer_size == 0 else _Prefetch(self, setup, source)
+
+
+def prefetch_below(node: Node) -> Prefetch | None:
+    """A step at or below this one that works ahead on a thread of its own, which reading by number would bypass."""
+    if isinstance(node, Prefetch):
+        return node
+    found = (prefetch_below(child) for child in node.inputs)
+    return next((step for step in found if step is not None), None)
 
 
 class _Prefetch(Operator):
