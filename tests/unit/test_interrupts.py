@@ -19,7 +19,7 @@ import forebay as fb
 from forebay import Dataset
 from unit.support import assert_same
 
-MOST = 150  # Moments to try per dataset.
+MOST = 300  # Moments to try per dataset.
 PACKAGE = os.path.dirname(fb.__file__) + os.sep
 
 
@@ -92,7 +92,7 @@ def test_an_interrupt_at_any_moment_loses_nothing(name: str, block_bytes: int) -
     whole = Key()
     run(dataset, whole)
     pressed = 0
-    # All moments of a short run. Of a long one every n-th, which still are all places in the code: it loops.
+    # All moments of a short run, every n-th of a long one, which goes through the same code again and again.
     for moment in range(1, whole.count + 1, whole.count // MOST + 1):
         found, states = run(dataset, Key(moment))
         assert_same(found, expected, f"interrupted at moment {moment}")
