@@ -29,6 +29,9 @@ SETTINGS = [
 ]
 
 
+few = settings(fixed, max_examples=40)
+
+
 def assert_same(actual: Any, expected: Any, where: str = "value") -> None:
     """Same structure, types, dtypes, shapes and bits."""
     assert type(actual) is type(expected), f"{where}: {actual!r} where {expected!r} was expected"

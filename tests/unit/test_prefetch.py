@@ -1,6 +1,8 @@
 """The prefetch thread: that it is one, works ahead within bounds, and ends. Events order the threads, never a clock."""
 
 import gc
+import subprocess
+import sys
 import threading
 import weakref
 from collections.abc import Iterator
@@ -324,18 +326,61 @@ print(next(it).tolist())
     assert python(code) == "[1, 2, 3]\n"
 
 
+def test_a_function_that_never_returns_does_not_keep_the_process() -> None:
+    code = """
+import threading
+import forebay as fb
+
+def stuck():
+    yield 1
+    threading.Event().wait()
+    yield 2
+
+it = iter(fb.Dataset.from_generator(stuck).prefetch(2))
+print(next(it))
+"""
+    assert python(code) == "1\n"
+
+
 def test_an_uncaught_error_ends_a_process_with_a_live_prefetch() -> None:
     code = """
-import sys
 import forebay as fb
-sys.excepthook = lambda *error: print(error[0].__name__)
-try:
-    with iter(fb.Dataset.counter().prefetch(5)) as it:
-        next(it)
-        raise OSError
-finally:
-    other = iter(fb.Dataset.counter().prefetch(5))
-    next(other)
-    sys.exit(0)
+kept = iter(fb.Dataset.counter().prefetch(5))
+next(kept)
+for x in fb.Dataset.counter().prefetch(5):
+    raise OSError("the user's own")
 """
-    assert python(code) == ""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=PATIENCE, check=False)
+    assert done.returncode == 1
+    assert done.stderr.endswith("OSError: the user's own\n")
+    assert done.stderr.count("Traceback") == 1
+
+
+def test_an_interrupt_while_waiting_loses_nothing() -> None:
+    code = """
+import os, signal, threading
+import forebay as fb
+
+asked, go_on = threading.Event(), threading.Event()
+
+def slow(x):
+    if x == 3 and not go_on.is_set():
+        asked.wait()
+        os.kill(os.getpid(), signal.SIGINT)
+        go_on.wait()
+    return x
+
+it = iter(fb.Dataset.range(6).map(slow).prefetch(1).with_options(fb.Options(block_bytes=1)))
+found = []
+interrupts = 0
+while len(found) < 6:
+    try:
+        if len(found) == 3:
+            asked.set()
+        found.append(int(next(it)))
+    except KeyboardInterrupt:
+        interrupts += 1
+        go_on.set()
+print(found, interrupts)
+"""
+    assert python(code) == "[0, 1, 2, 3, 4, 5] 1\n"

@@ -24,7 +24,8 @@ def example() -> Dataset[Any]:
     return Dataset.zip(inner, Dataset.range(60).filter(lambda x: x >= 0).take_while(lambda x: True)).take(50)
 
 
-STATE = saved(example(), 9)
+EXAMPLE = example()
+STATE = saved(EXAMPLE, 9)
 JUNK = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=3) | st.just(-1) | st.just(2**63),
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=6), inner, max_size=3),
@@ -36,14 +37,14 @@ JUNK = st.recursive(
 @given(JUNK)
 def test_junk_is_refused(junk: Any) -> None:
     with pytest.raises(CursorError):
-        resumed(example(), junk)
+        resumed(EXAMPLE, junk)
 
 
 @fixed
 @given(st.dictionaries(st.sampled_from(sorted(STATE)), JUNK))
 def test_junk_under_the_right_names_is_refused(junk: dict[str, Any]) -> None:
     with pytest.raises(CursorError):
-        resumed(example(), junk)
+        resumed(EXAMPLE, junk)
 
 
 def spots(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
@@ -65,18 +66,18 @@ def test_a_state_with_one_thing_changed_is_refused(spot: tuple[Any, ...], junk: 
     else:
         inside[spot[-1]] = junk
     if json.dumps(state, sort_keys=True) == json.dumps(STATE, sort_keys=True):
-        resumed(example(), state)
+        resumed(EXAMPLE, state)
         return
     with pytest.raises(CursorError):
-        resumed(example(), state)
+        resumed(EXAMPLE, state)
 
 
 @pytest.mark.parametrize("junk", [object(), {1, 2}, b"bytes", np.zeros(3), lambda: 1, {"forebay": {1, 2}}])
 def test_things_that_are_not_even_json_are_refused(junk: Any) -> None:
     with pytest.raises(CursorError):
-        resumed(example(), junk)
+        resumed(EXAMPLE, junk)
     with pytest.raises(CursorError):
-        resumed(example(), {**STATE, "cursor": junk})
+        resumed(EXAMPLE, {**STATE, "cursor": junk})
 
 
 def test_a_state_that_nests_too_deeply_is_refused() -> None:
@@ -84,18 +85,18 @@ def test_a_state_that_nests_too_deeply_is_refused() -> None:
     for _ in range(100_000):
         deep = [deep]
     with pytest.raises(CursorError):
-        resumed(example(), {**STATE, "cursor": deep})
+        resumed(EXAMPLE, {**STATE, "cursor": deep})
 
 
 def test_another_version_is_named() -> None:
     for version in (0, 2, "1", None):
         with pytest.raises(CursorError, match=rf"version {version}, this Forebay reads version 1"):
-            resumed(example(), {**STATE, "forebay": version})
+            resumed(EXAMPLE, {**STATE, "forebay": version})
 
 
 def test_a_damaged_state_is_called_so() -> None:
     with pytest.raises(CursorError, match="changed or damaged"):
-        resumed(example(), {**STATE, "position": STATE["position"] + 1})
+        resumed(EXAMPLE, {**STATE, "position": STATE["position"] + 1})
 
 
 # What a refusal leaves behind
