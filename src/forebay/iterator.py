@@ -11,6 +11,7 @@ from forebay.errors import ClosedError, CursorError
 from forebay.plan import Node, build, prepare
 from forebay.plan.identity import check_same_plan, check_signature, layout, signed
 from forebay.run import Operator, Reader, Setup
+from forebay.run.leaving import watch_for_exit
 
 T_co = TypeVar("T_co", covariant=True)
 
@@ -72,6 +73,7 @@ class DatasetIterator(Generic[T_co]):
         self._run = _Run()
         # The run is closed with the iterator, at the latest when that is collected or the interpreter ends.
         self._close = weakref.finalize(self, self._run.close)
+        watch_for_exit()
         self._layout = ""
         self._start(seed, epoch, START, 0)
 
