@@ -6,6 +6,7 @@ import argparse
 import signal
 import sys
 from pathlib import Path
+from types import FrameType
 
 from rich.console import Console
 from rich.progress import Progress, SpinnerColumn, TimeElapsedColumn
@@ -37,28 +38,35 @@ def parse(arguments: list[str]) -> argparse.Namespace:
 
 def main(arguments: list[str]) -> int:
     # As an exception it passes through the call that waits for the child, which then ends the child.
-    signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))
+    signal.signal(signal.SIGTERM, _terminated)
     options = parse(arguments)
     chosen = [each for each in WORKLOADS if not options.workloads or each.name in options.workloads]
     run = Run(rounds=options.rounds or (1 if options.quick else 3), quick=options.quick)
     console = Console() if sys.stdout.isatty() else Console(width=160)
     log = Console(stderr=True)
+    options.out.mkdir(parents=True, exist_ok=True)
+    unfinished = options.out / "partial.json"
     for workload in chosen:
         _run(workload, options.only, run, log)
         report.show(run.results[-1], console)
+        run.save(unfinished)
     report.summarise(run, console)
 
     # Only a whole run may replace the published figures: a part of one would drop the rest.
     whole = len(chosen) == len(WORKLOADS) and not options.quick and not options.only
-    options.out.mkdir(parents=True, exist_ok=True)
     base = options.out / ("latest" if whole else "partial")
-    run.save(base.with_suffix(".json"))
+    unfinished.replace(base.with_suffix(".json"))
     console.print(f"Written: {base.with_suffix('.json')}")
     if chart.draw(run, base.with_suffix(".png")):
         console.print(f"Written: {base.with_suffix('.png')}")
     else:
         console.print("No chart: matplotlib is not installed, or nothing ran.")
     return 0
+
+
+def _terminated(number: int, frame: FrameType | None) -> None:
+    print("Terminated from outside; the workloads finished so far are in partial.json.", file=sys.stderr)
+    sys.exit(128 + number)
 
 
 def _run(workload: Workload, only: list[str] | None, run: Run, log: Console) -> None:

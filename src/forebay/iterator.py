@@ -1,5 +1,6 @@
 """A running dataset: elements out of blocks, and where it stands."""
 
+import copy
 import weakref
 from collections.abc import Callable
 from types import TracebackType
@@ -10,6 +11,7 @@ from forebay.errors import ClosedError, CursorError
 from forebay.plan import Node, build, prepare
 from forebay.plan.identity import check_same_plan, check_signature, layout, signed
 from forebay.run import Operator, Reader, Setup
+from forebay.run.leaving import watch_for_exit
 
 T_co = TypeVar("T_co", covariant=True)
 
@@ -71,13 +73,14 @@ class DatasetIterator(Generic[T_co]):
         self._run = _Run()
         # The run is closed with the iterator, at the latest when that is collected or the interpreter ends.
         self._close = weakref.finalize(self, self._run.close)
+        watch_for_exit()
         self._layout = ""
         self._start(seed, epoch, START, 0)
 
     def _start(self, seed: int, epoch: int, cursor: Cursor, position: int) -> None:
         prepared = prepare(self._plan, seed, self._setup.rules)
         self._reader: Reader | None = self._run.start(build(prepared, self._setup), cursor, epoch)
-        self._layout = layout(prepared)
+        self._layout = layout(prepared, self._setup.rules)
         self._seed = seed
         self._epoch = epoch
         self._elements: Any = iter(())
@@ -85,6 +88,7 @@ class DatasetIterator(Generic[T_co]):
         self._row = 0
         self._before = position  # Elements given out before that block.
         self._broken = False
+        self._ended = False
 
     @property
     def epoch(self) -> int:
@@ -95,27 +99,41 @@ class DatasetIterator(Generic[T_co]):
         return self
 
     def __next__(self) -> T_co:
-        for element in self._elements:
-            self._row += 1
-            return element  # type: ignore[no-any-return]
+        try:
+            for element in self._elements:
+                self._row += 1
+                return element  # type: ignore[no-any-return]
+        except BaseException:
+            # Interrupted while it was put together: the row is used up, but was not handed out.
+            self._elements = iter(())
+            self._broken = True
+            raise
         return self._next_block()
 
     def _next_block(self) -> T_co:
         if not self._close.alive:
             raise ClosedError("this iterator is closed; iter(dataset) makes a new one")
+        if self._ended:
+            raise StopIteration
         if self._broken:
             self._start(self._seed, self._epoch, self._cursor.after(self._row), self._before + self._row)
         # An error or an interrupt may leave operators half-way through rows that were never handed out. The next
         # call goes back to the last element that was.
         self._broken = True
         block = self._reader.next() if self._reader is not None else None
-        self._broken = False
         if block is None:
+            self._ended = True
+            self._elements = iter(())
+            self._reader = None
+            self._run.close()
             raise StopIteration
+        elements = block.private().elements()
+        # From here to the end nothing is called, so that no interrupt can fall between.
         self._before += self._row
         self._row = 0
         self._cursor = block.cursor
-        self._elements = block.private().elements()
+        self._elements = elements
+        self._broken = False
         return self.__next__()
 
     def state_dict(self) -> dict[str, Any]:
@@ -149,6 +167,7 @@ class DatasetIterator(Generic[T_co]):
             if version != STATE_VERSION:
                 raise CursorError(f"the state has version {version}, this Forebay reads version {STATE_VERSION}")
             check_signature(state)
+            state = copy.deepcopy(state)  # What the caller does to it later is the caller's business.
             check_same_plan(state["plan"], self._plan_lines, strict)
             seed, epoch, position = int(state["seed"]), int(state["epoch"]), int(state["position"])
             cursor = Cursor.from_json(state["cursor"])

@@ -19,6 +19,8 @@ from differential.sides import Side, oracle
 
 Step = tuple[Any, ...]
 
+INFINITE = -1
+
 # Derandomised: a failure in a change is a failure of that change, not of the draw.
 FIXED = settings(
     derandomize=True,
@@ -187,7 +189,6 @@ _ALWAYS: tuple[st.SearchStrategy[Step], ...] = (
 )
 
 _FINITE: tuple[st.SearchStrategy[Step], ...] = (
-    # An endless input of which nothing passes would never come back, in either library.
     _step("filter", st.sampled_from(["even", "low", "all"] * 3 + ["none"])),
     _step("take_while", st.sampled_from(["low", "all"] * 4 + ["even", "none"])),
     _step("flat_map", st.sampled_from(["again"] * 5 + ["none"])),
@@ -196,19 +197,20 @@ _FINITE: tuple[st.SearchStrategy[Step], ...] = (
 
 def _sensible(dataset: Any, exploding: bool) -> st.SearchStrategy[Step]:
     """The steps that may follow a dataset of tf.data's."""
-    steps = list(_ALWAYS)
-    if dataset.cardinality() >= 0 or dataset.cardinality() == -2:
-        steps += _FINITE
+    # An endless input of which nothing is left would never come back, in either library.
+    endless = dataset.cardinality() == INFINITE
+    steps = list(_ALWAYS if endless else _ALWAYS + _FINITE)
     specs = [leaf for leaf in _leaves(dataset.element_spec) if hasattr(leaf, "dtype")]
     ranks = [leaf.shape.rank for leaf in specs]
-    if None not in ranks and 0 not in ranks and len({leaf.shape[0] for leaf in specs}) == 1:
-        steps += [_step("unbatch")] * 6
-        if dataset.cardinality() != -1:
+    if None not in ranks and 0 not in ranks and len(sizes := {leaf.shape[0] for leaf in specs}) == 1:
+        if not endless:
             steps.append(_step("flat_map", st.just("slices")))
+        if not endless or sizes.pop():
+            steps += [_step("unbatch")] * 6
     number = next((leaf for leaf in specs if leaf.dtype.is_floating or leaf.dtype.is_integer), None)
     if number is not None and number.dtype.name == "int64":
-        if dataset.cardinality() != -1:
-            steps += [_step("flat_map", st.sampled_from(["range", "filtered"]))]
+        if not endless:
+            steps.append(_step("flat_map", st.sampled_from(["range", "filtered"])))
         if exploding:
             steps += [_step("explode", _counts(0, 2, 4))] * 4
     return st.one_of(steps)

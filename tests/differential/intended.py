@@ -205,8 +205,8 @@ DIFFERENCES: dict[str, Difference] = {
         _known_length,
     ),
     "not-computed": Difference(
-        "A function need not be called for elements that skip or shard leave out, so it may not fail on "
-        "them. tf.data computes them and throws them away.",
+        "Elements that skip or shard leave out need not be computed, so nothing may fail on them. tf.data "
+        "computes them and throws them away.",
         _not_computed,
     ),
     "shuffle-reads-ahead": Difference(

@@ -8,7 +8,7 @@ from differential.intended import ANYWHERE, agree, expected
 from differential.outcome import observe
 from differential.sides import every_forebay
 
-# Which element a function is first seen to fail on depends on these steps.
+# Which element an error shows at depends on these steps, be it a function's or that of unequal batches.
 _WHERE_ERRORS_SHOW = {
     "skip": "not-computed",
     "shard": "not-computed",
@@ -19,8 +19,7 @@ _WHERE_ERRORS_SHOW = {
 
 def check(chain: Chain) -> None:
     theirs = chain.of_oracle()
-    names = [step[0] for step in chain.steps]
-    late = [_WHERE_ERRORS_SHOW[name] for name in names if name in _WHERE_ERRORS_SHOW and "explode" in names]
+    late = [_WHERE_ERRORS_SHOW[step[0]] for step in chain.steps if step[0] in _WHERE_ERRORS_SHOW]
     for side in every_forebay():
         ours = observe(side, chain.build)
         agree(ours, expected(theirs, ours, [*ANYWHERE, *late])[0], side.name)

@@ -8,12 +8,14 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 import forebay as fb
 from conformance.compare import assert_same, assert_same_elements, leaves
+from forebay.block import flatten
 
 Pair = namedtuple("Pair", ["left", "right"])
 Single = namedtuple("Single", ["only"])
@@ -58,6 +60,10 @@ def arrays(rows: int | None = None) -> st.SearchStrategy[np.ndarray]:
     return DTYPES.flatmap(lambda dtype: hnp.arrays(np.dtype(dtype), shapes))
 
 
+def _holds_data(structure: Any) -> bool:
+    return any(leaf is not None for leaf in leaves(structure))
+
+
 def _as_handed_out(leaf: Any) -> Any:
     """An array without axes is a scalar."""
     return leaf[()] if isinstance(leaf, np.ndarray) else leaf
@@ -76,9 +82,13 @@ def _rebuild(structure: Any, function: Any) -> Any:
     return function(structure)
 
 
-@given(structures(st.one_of(arrays(), ODD_TEXT, ODD_BYTES, st.none())), OPTIONS)
+@given(structures(st.one_of(arrays(), ODD_TEXT, ODD_BYTES, st.none())).filter(_holds_data), OPTIONS)
 def test_from_tensors(structure: Any, options: fb.Options) -> None:
     expected = _rebuild(structure, lambda leaf: copy.deepcopy(_as_handed_out(leaf)))
+    if all(leaf is None for leaf in flatten(structure)[0]):
+        with pytest.raises(fb.PlanError):
+            fb.Dataset.from_tensors(structure)
+        return
     dataset = fb.Dataset.from_tensors(structure).with_options(options)
     assert_same_elements(list(dataset), [expected])
     assert_same_elements(

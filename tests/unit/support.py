@@ -1,6 +1,7 @@
 """What the unit tests share: exact comparison, runs that end in an error, fresh interpreters."""
 
 import dataclasses
+import json
 import subprocess
 import sys
 from typing import Any
@@ -26,6 +27,9 @@ SETTINGS = [
     for optimize in (True, False)
     for block_bytes in (1, 100, 1 << 20)
 ]
+
+
+few = settings(fixed, max_examples=40)
 
 
 def assert_same(actual: Any, expected: Any, where: str = "value") -> None:
@@ -73,6 +77,22 @@ def until_error(elements: Any) -> tuple[list[Any], BaseException | None]:
 def plain(elements: list[Any]) -> list[Any]:
     """NumPy values as Python's own, for short comparisons."""
     return [element.tolist() if hasattr(element, "tolist") else element for element in elements]
+
+
+def saved(dataset: fb.Dataset[Any], elements: int) -> dict[str, Any]:
+    """The state after so many elements, as another process would read it."""
+    it = iter(dataset)
+    for _ in range(elements):
+        next(it)
+    state: dict[str, Any] = json.loads(json.dumps(it.state_dict()))
+    return state
+
+
+def resumed(dataset: fb.Dataset[Any], state: Any, **how: Any) -> Any:
+    """A new iterator with that state loaded."""
+    it = iter(dataset)
+    it.load_state_dict(state, **how)
+    return it
 
 
 def python(code: str, timeout: float = 60, *arguments: str) -> str:

@@ -15,7 +15,7 @@ from forebay.block.dense import Dense
 from forebay.block.objects import Objects
 from forebay.block.ragged import Ragged
 from forebay.block.strings import Strings
-from unit.support import assert_same, fixed
+from unit.support import assert_same, few
 
 DTYPES = st.sampled_from(["?", "i1", "u2", "i8", "f2", "f4", "f8", "c16", "M8[s]", "m8[D]"]).map(np.dtype)
 BYTES = st.binary(max_size=6)
@@ -93,7 +93,7 @@ def window(rows: list[Any], data: st.DataObject) -> tuple[int, int]:
 
 
 @everykind
-@fixed
+@few
 @given(data=st.data())
 def test_rows_come_back_as_they_went_in(kind: type[Column], data: st.DataObject) -> None:
     column, rows = drawn(kind, data)
@@ -102,7 +102,7 @@ def test_rows_come_back_as_they_went_in(kind: type[Column], data: st.DataObject)
 
 
 @everykind
-@fixed
+@few
 @given(data=st.data())
 def test_slice_of_a_slice(kind: type[Column], data: st.DataObject) -> None:
     column, rows = drawn(kind, data)
@@ -114,7 +114,7 @@ def test_slice_of_a_slice(kind: type[Column], data: st.DataObject) -> None:
 
 
 @everykind
-@fixed
+@few
 @given(data=st.data())
 def test_take_repeats_and_reorders(kind: type[Column], data: st.DataObject) -> None:
     column, rows = drawn(kind, data)
@@ -128,7 +128,7 @@ def test_take_repeats_and_reorders(kind: type[Column], data: st.DataObject) -> N
 
 
 @everykind
-@fixed
+@few
 @given(data=st.data())
 def test_a_private_column_is_nobody_elses(kind: type[Column], data: st.DataObject) -> None:
     column, rows = drawn(kind, data)
@@ -146,7 +146,7 @@ def test_a_private_column_is_nobody_elses(kind: type[Column], data: st.DataObjec
 
 
 @everykind
-@fixed
+@few
 @given(data=st.data())
 def test_fold_stacks_and_unfold_takes_apart(kind: type[Column], data: st.DataObject) -> None:
     column, rows = drawn(kind, data)
@@ -174,7 +174,7 @@ def stacked(rows: list[Any]) -> Any:
 
 
 @everykind
-@fixed
+@few
 @given(data=st.data())
 def test_pieces_join_to_the_whole(kind: type[Column], data: st.DataObject) -> None:
     column, rows = drawn(kind, data)
@@ -187,7 +187,7 @@ def test_pieces_join_to_the_whole(kind: type[Column], data: st.DataObject) -> No
 
 
 @everykind
-@fixed
+@few
 @given(data=st.data())
 def test_the_spec_accepts_every_row(kind: type[Column], data: st.DataObject) -> None:
     column, rows = drawn(kind, data)
@@ -202,7 +202,7 @@ def test_the_spec_accepts_every_row(kind: type[Column], data: st.DataObject) -> 
 
 
 @everykind
-@fixed
+@few
 @given(data=st.data())
 def test_bytes_are_those_of_the_rows_alone(kind: type[Column], data: st.DataObject) -> None:
     column, rows = drawn(kind, data)

@@ -1,5 +1,6 @@
 """Datasets that cannot be built as written fail on the line that writes them, with a PlanError that says why."""
 
+import json
 from collections.abc import Callable
 from typing import Any
 
@@ -161,8 +162,6 @@ def test_a_plan_error_is_a_value_error() -> None:
 )
 @pytest.mark.parametrize("optimize", [True, False])
 def test_numpy_integers_are_as_good_as_pythons(build: Callable[[type[Any]], Dataset[Any]], optimize: bool) -> None:
-    import json
-
     ours, theirs = (build(kind).with_options(fb.Options(optimize=optimize)) for kind in (int, np.int64))
     expected = list(ours)
     it = iter(theirs)

@@ -80,8 +80,8 @@ READ_AHEAD: dict[str, Callable[[Fault], Dataset[Any]]] = {
 }
 ALL = CHAINS | READ_AHEAD
 
-# Options and how many elements to prefetch.
-RUNS = [*((options, 0) for options in SETTINGS), (SETTINGS[0], 3), (SETTINGS[2], 3)]
+# Options and how many elements to prefetch: every block size, optimised and not, and a thread once.
+RUNS = [(SETTINGS[0], 0), (SETTINGS[2], 0), (SETTINGS[4], 0), (SETTINGS[5], 0), (SETTINGS[1], 3)]
 every_setting = pytest.mark.parametrize("options", SETTINGS, ids=lambda o: f"{o.optimize}-{o.block_bytes}")
 
 

@@ -1,5 +1,6 @@
 """Memory-mapped arrays: the rows are those of the file, in every mode and through every view."""
 
+import gc
 import os
 from collections.abc import Callable
 from pathlib import Path
@@ -138,8 +139,6 @@ def test_a_shorter_file_keeps_raising(path: Path) -> None:
 
 
 def test_the_open_file_is_closed_with_the_dataset(path: Path) -> None:
-    import gc
-
     def open_files() -> int:
         return sum(os.path.realpath(f"/proc/self/fd/{fd}") == str(path) for fd in os.listdir("/proc/self/fd"))
 

@@ -1,6 +1,8 @@
 """The prefetch thread: that it is one, works ahead within bounds, and ends. Events order the threads, never a clock."""
 
 import gc
+import subprocess
+import sys
 import threading
 import weakref
 from collections.abc import Iterator
@@ -119,6 +121,34 @@ def test_several_in_a_row() -> None:
     with iter(dataset) as it:
         assert [next(it).tolist() for _ in range(3)] == [[1, 2], [3, 4], [5, 6]]
         assert len(workers()) == 3
+
+
+@pytest.mark.parametrize(
+    "step",
+    [
+        lambda ds: ds.take(50),
+        lambda ds: ds.skip(3),
+        lambda ds: ds.shard(2, 1),
+        lambda ds: ds.shuffle(10, seed=1),
+        lambda ds: ds.shuffle(seed=1),
+        lambda ds: ds.batch(2).take(5),
+        lambda ds: ds.enumerate().skip(1).batch(3),
+        lambda ds: ds.repeat(2).take(150),
+    ],
+    ids=["take", "skip", "shard", "buffered shuffle", "shuffle", "batch, take", "enumerate, skip", "repeat, take"],
+)
+@pytest.mark.parametrize("optimize", [True, False])
+def test_steps_behind_a_prefetch_leave_the_work_to_its_thread(step: Any, optimize: bool) -> None:
+    threads: set[int] = set()
+
+    def watch(x: np.int64) -> np.int64:
+        threads.add(threading.get_ident())
+        return x
+
+    dataset = Dataset.range(100).map(watch).prefetch(2)
+    assert len(list(step(dataset).with_options(fb.Options(optimize=optimize)))) > 0
+    assert threads
+    assert threading.get_ident() not in threads
 
 
 # Ends
@@ -296,21 +326,34 @@ print(next(it).tolist())
     assert python(code) == "[1, 2, 3]\n"
 
 
+def test_a_function_that_never_returns_does_not_keep_the_process() -> None:
+    code = """
+import threading
+import forebay as fb
+
+def stuck():
+    yield 1
+    threading.Event().wait()
+    yield 2
+
+it = iter(fb.Dataset.from_generator(stuck).prefetch(2))
+print(next(it))
+"""
+    assert python(code) == "1\n"
+
+
 def test_an_uncaught_error_ends_a_process_with_a_live_prefetch() -> None:
     code = """
-import sys
 import forebay as fb
-sys.excepthook = lambda *error: print(error[0].__name__)
-try:
-    with iter(fb.Dataset.counter().prefetch(5)) as it:
-        next(it)
-        raise OSError
-finally:
-    other = iter(fb.Dataset.counter().prefetch(5))
-    next(other)
-    sys.exit(0)
+kept = iter(fb.Dataset.counter().prefetch(5))
+next(kept)
+for x in fb.Dataset.counter().prefetch(5):
+    raise OSError("the user's own")
 """
-    assert python(code) == ""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=PATIENCE, check=False)
+    assert done.returncode == 1
+    assert done.stderr.endswith("OSError: the user's own\n")
+    assert done.stderr.count("Traceback") == 1
 
 
 def test_an_interrupt_while_waiting_loses_nothing() -> None:

@@ -29,6 +29,13 @@ class Block:
         """The same rows under another cursor."""
         return Block(self.structure, self.columns, self.rows, cursor)
 
+    def ordered_as(self, structure: Structure) -> "Block":
+        """The same rows with dict keys in the order of `structure`, if that is all that differs."""
+        order = None if self.structure == structure else self.structure.leaf_order(structure)
+        if order is None:
+            return self
+        return Block(structure, [self.columns[leaf] for leaf in order], self.rows, self.cursor)
+
     def slice(self, start: int, stop: int) -> "Block":
         """Rows start to stop, as views."""
         if start == 0 and stop == self.rows:

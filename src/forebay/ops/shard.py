@@ -6,9 +6,10 @@ import numpy as np
 
 from forebay.block import Block, Cursor
 from forebay.errors import PlanError
+from forebay.ops.slice_rows import sliced
 from forebay.plan.check import keep_whole
 from forebay.plan.node import Build, Node, Traits
-from forebay.run import Operator, Reader, Setup
+from forebay.run import Access, Operator, Reader, Setup
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -39,6 +40,10 @@ class Shard(Node):
     def window(self) -> slice:
         """The rows that stay."""
         return slice(self.index, None, self.num_shards)
+
+    def access(self) -> Access | None:
+        """By number, if the input is."""
+        return sliced(self.input.access(), self.window())
 
     def lower(self, setup: Setup, build: Build) -> Operator:
         """Pick from every block."""

@@ -9,6 +9,7 @@ import numpy as np
 from forebay._native import permute
 from forebay.block import Block, Cursor, Indices
 from forebay.errors import InternalError, PlanError
+from forebay.ops.prefetch import prefetch_below
 from forebay.ops.shuffle_buffer import ShuffleBuffer
 from forebay.plan.check import flag, keep_seed, keep_whole
 from forebay.plan.node import Build, Node, Traits
@@ -84,7 +85,10 @@ class Shuffle(Node):
         if self.whole:
             whole = self.access()
             assert whole is not None
-            return ReadRows(self.site, whole, setup)
+            reads = ReadRows(self.site, whole, setup)
+            # Work that the user wanted on a thread stays on one, though it is now done in another order.
+            ahead = prefetch_below(self.input)
+            return reads if ahead is None else ahead.around(reads, setup)
         assert self.buffer_size is not None
         access = self.input.access() if self.by_number else None
         if access is not None:

@@ -3,9 +3,10 @@
 from dataclasses import dataclass
 
 from forebay.block import Block, Cursor
+from forebay.ops.slice_rows import sliced
 from forebay.plan.check import keep_whole
 from forebay.plan.node import Build, Node, Traits, element_count
-from forebay.run import Operator, Reader, Setup
+from forebay.run import Access, Operator, Reader, Setup
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -31,6 +32,10 @@ class Take(Node):
     def window(self) -> slice:
         """The rows that stay."""
         return slice(0, None if self.count < 0 else self.count, 1)
+
+    def access(self) -> Access | None:
+        """By number, if the input is."""
+        return sliced(self.input.access(), self.window())
 
     def lower(self, setup: Setup, build: Build) -> Operator:
         """Cut the stream."""

@@ -5,6 +5,8 @@ from dataclasses import dataclass
 from itertools import chain, starmap
 from typing import Any
 
+import numpy as np
+
 from forebay.block import (
     Block,
     Column,
@@ -17,6 +19,7 @@ from forebay.block import (
     concat_blocks,
     flatten,
 )
+from forebay.block.leaf import detached
 from forebay.errors import ForebayError
 from forebay.run.keys import Generators, key_of
 from forebay.run.operator import Site
@@ -54,13 +57,26 @@ class RowCalls:
             return self._step_by_step(block, indices, epoch)
         results: list[Any] = []
         try:
-            results.extend(self._chain(block))
+            self._collect(self._chain(block), results)
         except Exception as error:
             return results, self._fault(block, indices, len(results), error)
         if len(results) < block.rows:
             # A StopIteration out of a function looks like the end of the rows.
             return results, self._fault(block, indices, len(results), StopIteration())
         return results, None
+
+    @staticmethod
+    def _collect(values: Iterator[Any], results: list[Any]) -> None:
+        for first in values:
+            if isinstance(first, (np.generic, str, bytes, int, float)):
+                # Values that cannot change later may be kept as they are.
+                results.append(first)
+                results.extend(values)
+            else:
+                results.append(detached(first))
+                results.extend(map(detached, values))
+            # A function that raised StopIteration has only seemed to end the values: do not ask for more.
+            return
 
     def _chain(self, block: Block) -> Iterator[Any]:
         """The results, one element through all functions before the next: only one is ever in between."""
@@ -103,7 +119,7 @@ class RowCalls:
                         value = normalize(value)
                         several = normalize.unpacks
                     done += 1
-                results.append(value)
+                results.append(detached(value))
         except RowError as error:
             return results, self._calls[done].site.data_error(index, error.text)
         except Exception as error:

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from forebay.block import Block, Cursor, RowBuilder, RowError, TensorSpec, flatten
+from forebay.block.leaf import detached
 from forebay.block.spec import BYTES, OBJECT, TEXT
 from forebay.errors import ForebayError, PlanError
 from forebay.plan.check import function
@@ -101,7 +102,7 @@ class _RunGenerator(Operator):
         try:
             while len(elements) < self._pace.rows:
                 element = next(iterator)
-                elements.append(element if self._conform is None else self._conform(element))
+                elements.append(detached(element if self._conform is None else self._conform(element)))
                 if len(elements) % 16 == 0 and not self._pace.in_time(began):
                     break
         except StopIteration:

@@ -124,11 +124,5 @@ CASES = [
         scalars([0.0] * 4, np.float64),
         raises=fb.DataError,
     ),
-    Case(
-        "failure.structure_changes",
-        lambda: range_(9).map(_changing_structure),
-        [(np.int64(i),) * 2 for i in range(4)],
-        raises=fb.DataError,
-    ),
     Case("failure.behind_the_limit", lambda: range_(20).map(_fails_at(7)).take(7), scalars(range(1, 8))),
 ]

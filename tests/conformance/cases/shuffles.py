@@ -131,6 +131,18 @@ CASES = [
         reshuffles=True,
     ),
     Case(
+        "shuffle.after_skip_larger_than_data",
+        lambda: range_(30).skip(5).shuffle(1000, seed=3),
+        law=reordered(range(5, 30)),
+        reshuffles=True,
+    ),
+    Case(
+        "shuffle.after_nothing_dropped",
+        lambda: range_(30).take(-1).skip(0).shuffle(1000, seed=3),
+        law=reordered(range(30)),
+        reshuffles=True,
+    ),
+    Case(
         "shuffle.then_skip",
         lambda: range_(30).shuffle(30, seed=3).skip(12),
         law=distinct_within(0, 30, 18),
@@ -297,6 +309,12 @@ CASES = [
         "shuffle.whole_after_map",
         lambda: range_(30).map(lambda i: i + 5).shuffle(seed=1),
         law=reordered(range(5, 35)),
+        reshuffles=True,
+    ),
+    Case(
+        "shuffle.whole_of_shard",
+        lambda: range_(60).skip(2).shard(2, 1).shuffle(seed=1),
+        law=reordered(range(3, 60, 2)),
         reshuffles=True,
     ),
     Case(
