@@ -1,0 +1,73 @@
+"""Who owns the workers of a running dataset, and what is remembered of them from one iteration to the next."""
+
+import weakref
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+
+class Parkable(Protocol):
+    """Workers that are worth keeping between two iterations: processes, which take a while to start."""
+
+    identity: str
+    """What they run: equal only if they would do the same."""
+
+    def close(self) -> None:
+        """End them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """What `executor="auto"` settled on for a step, and why."""
+
+    kind: str
+    reason: str
+
+    def __str__(self) -> str:
+        return f"{self.kind}: {self.reason}"
+
+
+class Parking:
+    """What a dataset keeps between its iterations: idle processes, and choices already made.
+
+    Parked workers end with the dataset, with the interpreter, or when an iterator over it is closed.
+    """
+
+    def __init__(self) -> None:
+        self._parked: dict[str, Parkable] = {}
+        self.choices: dict[str, Choice] = {}
+        weakref.finalize(self, _close_all, self._parked)
+
+    def take(self, identity: str) -> Any | None:
+        """Workers that run exactly this, if any are idle."""
+        return self._parked.pop(identity, None)
+
+    def put(self, workers: Parkable) -> None:
+        """Keep them for the next iteration."""
+        old = self._parked.pop(workers.identity, None)
+        if old is not None:
+            old.close()
+        self._parked[workers.identity] = workers
+
+    def clear(self) -> None:
+        """End all that are idle."""
+        _close_all(self._parked)
+
+
+def _close_all(parked: dict[str, Parkable]) -> None:
+    while parked:
+        parked.popitem()[1].close()
+
+
+class Crew:
+    """The workers of one iterator. `finished` is set when it has come to its end, so that workers may be kept."""
+
+    def __init__(self, parking: Parking | None = None) -> None:
+        self.parking = parking or Parking()
+        self.finished = False
+
+    def release(self, workers: Parkable) -> None:
+        """Park them after a whole iteration, end them after one that was broken off."""
+        if self.finished:
+            self.parking.put(workers)
+        else:
+            workers.close()
