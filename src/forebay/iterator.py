@@ -37,9 +37,10 @@ class _Run:
         return reader
 
     def close(self) -> None:
-        operator, self.operator = self.operator, None
-        if operator is not None:
-            operator.close()
+        if self.operator is not None:
+            # Forgotten only afterwards: what an interrupt cuts short is done again by whoever closes next.
+            self.operator.close()
+            self.operator = None
 
 
 class DatasetIterator(Generic[T_co]):
@@ -185,7 +186,9 @@ class DatasetIterator(Generic[T_co]):
         """Stop all work and release what is held. The iterator cannot be used afterwards."""
         self._elements = iter(())
         self._reader = None
-        self._close()
+        if self._close.alive:
+            self._run.close()
+            self._close.detach()
 
     def __enter__(self) -> "DatasetIterator[T_co]":
         return self
