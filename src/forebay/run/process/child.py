@@ -10,7 +10,7 @@ import subprocess
 import sys
 from collections import deque
 from collections.abc import Callable
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from typing import Any
 
 from forebay.errors import DataError, PlanError
@@ -176,6 +176,9 @@ class Child:
 
     def hang_up(self) -> None:
         """Let the worker end by itself as soon as it is done with its call."""
+        # Closing alone would go unnoticed while a process that the user forked has this end too.
+        with suppress(OSError):
+            self.socket.shutdown(socket.SHUT_RDWR)
         self.socket.close()
 
     def stop(self, how: signal.Signals) -> None:

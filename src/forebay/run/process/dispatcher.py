@@ -72,8 +72,9 @@ class Dispatcher:
             return
         self._closing = True
         self.wake()
-        if self._thread is None:
-            self._end(ClosedError(f"{self.name} is closed"))
+        if self._thread is None or self._thread.ident is None:
+            if self._reason is None:
+                self._end(ClosedError(f"{self.name} is closed"))
         elif threading.current_thread() is not self._thread:
             self._thread.join()
 

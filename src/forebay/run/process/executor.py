@@ -43,7 +43,9 @@ class ProcessExecutor(Executor[R]):
 
     def close(self) -> None:
         """End all workers, busy or not, within two seconds."""
-        self._finalizer()
+        self._dispatcher.close()
+        # Not before: should this be interrupted, the interpreter's exit still closes it.
+        self._finalizer.detach()
 
 
 def _checked(workers: int, name: str) -> int:

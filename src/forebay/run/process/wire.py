@@ -47,14 +47,13 @@ class Types:
 
     def __init__(self, parent: bool = True) -> None:
         self.parent = parent
-        self.known: set[int] = set()
-        """The numbers that the other side knows."""
-        self._learnt: list[type[Any]] = []
+        self.known: dict[int, type[Any]] = {}
+        """The numbers that the other side knows. As long as it may use them, the classes must exist."""
 
     def copy(self) -> "Types":
         """The same knowledge, for another connection."""
         other = Types(self.parent)
-        other.known = set(self.known)
+        other.known = dict(self.known)
         return other
 
     def known_number(self, kind: type[Any]) -> int | None:
@@ -76,8 +75,7 @@ class Types:
         for number, kind in numbered:
             _numbers[kind] = number
             _classes[number] = kind
-            self._learnt.append(kind)
-            self.known.add(number)
+            self.known[number] = kind
 
 
 class _Pickler(cloudpickle.Pickler):  # type: ignore[misc]
@@ -126,7 +124,7 @@ def encode(value: Any, types: Types) -> list[Part]:
     pickler = _Pickler(file, buffers, types)
     # The list is pickled last, when it is complete; what is in it was pickled before and costs a reference.
     pickler.dump((value, pickler.introduced))
-    types.known.update(number for number, _ in pickler.introduced)
+    types.known.update(pickler.introduced)
     return [file.getbuffer(), *(buffer.raw() for buffer in buffers)]
 
 
