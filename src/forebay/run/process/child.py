@@ -32,13 +32,14 @@ _START = (
 
 
 class Task:
-    """A job, and how the workers died that had it."""
+    """A job, and how the workers died that were on it."""
 
-    __slots__ = ("deaths", "job")
+    __slots__ = ("deaths", "job", "slot")
 
     def __init__(self, job: Job[Any]) -> None:
         self.job = job
         self.deaths: list[str] = []
+        self.slot = 0
 
 
 class Launch:
@@ -67,8 +68,7 @@ class Launch:
     def command(self, *numbers: int) -> list[str]:
         """The command line of a worker."""
         flags = subprocess._args_from_interpreter_flags()  # type: ignore[attr-defined]
-        # Unbuffered, since what a function prints would be lost when its worker is killed.
-        flags += ["-u", "-X", "faulthandler"]
+        flags += ["-X", "faulthandler"]
         settings = json.dumps([self.path, self.argv, numbers])
         return [sys.executable, *flags, "-c", _START, settings, f"forebay worker: {self.name}"]
 
@@ -94,6 +94,7 @@ class Child:
         self._free = list(range(SLOTS))
         self._types = launch.types.copy()
         self._seconds = float("inf")
+        self._answered = False
         with ExitStack() as undo:
             self.socket, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
             undo.callback(self.socket.close)
@@ -124,14 +125,25 @@ class Child:
         """Whether it makes sense to send one more task."""
         return len(self.tasks) < (SLOTS if self._seconds < _SHORT else 1)
 
+    @property
+    def begun(self) -> bool:
+        """Whether it is, or was when it died, on the first of its tasks. The others are never begun."""
+        return bool(self.tasks) and self._segments[self.tasks[0].slot].begun
+
+    @property
+    def stillborn(self) -> bool:
+        """Whether it never came so far as to begin with anything."""
+        return not self._answered and not self.begun
+
     def send(self, task: Task) -> None:
         """Hand the task over. Raises DataError if its arguments cannot be sent."""
-        slot = self._free[-1]
+        slot = task.slot = self._free[-1]
         types = self._types.copy()
         try:
             size = self._segments[slot].write(encode(task.job.arguments, types))
         except Exception as raised:
             raise self._unsendable(task.job.arguments, raised) from raised
+        self._segments[slot].begun = False
         self._free.pop()
         self._types = types
         self.tasks.append(task)
@@ -163,6 +175,7 @@ class Child:
         if not message:
             return False
         slot, size, self._seconds = ANSWER.unpack(message)
+        self._answered = True
         result: Any = None
         error: BaseException | None
         try:
@@ -199,9 +212,9 @@ class Child:
         for segment in self._segments:
             segment.close()
         if code >= 0:
-            return f"it exited with code {code}"
+            return f"exit code {code}"
         name = signal.Signals(-code).name if -code in list(signal.Signals) else f"signal {-code}"
-        return f"it was killed by {name}" + (" (the out-of-memory killer does that)" if name == "SIGKILL" else "")
+        return "SIGKILL, as sent by the out-of-memory killer" if name == "SIGKILL" else name
 
     def _reap(self) -> int:
         if self.process.poll() is None:

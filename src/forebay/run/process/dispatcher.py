@@ -5,7 +5,7 @@ import selectors
 import signal
 import threading
 import time
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable
 from typing import Any
 
@@ -16,6 +16,8 @@ from forebay.run.process.remote_error import text_of
 
 DEATHS = 3
 """So many workers may die on one job before the job is held to be the reason."""
+STARTS = 10
+"""So many may die in a row before they begin with anything, before that is held to go on for ever."""
 # What workers get to end by themselves, then after SIGTERM, then after SIGKILL. Together below two seconds.
 _PATIENCE = 0.5
 
@@ -38,6 +40,7 @@ class Dispatcher:
         self._describe = describe
         self._children: list[Child] = []
         self._leaving: list[Child] = []
+        self._stillborn: list[str] = []
         self._reason: ForebayError | None = None
         self._closing = False
         self._process = os.getpid()
@@ -131,7 +134,12 @@ class Dispatcher:
         return best
 
     def _readable(self, child: Child) -> None:
-        if child in self._children and child.receive() is False:
+        if child not in self._children:
+            return
+        received = child.receive()
+        if received:
+            self._stillborn.clear()
+        elif received is False:
             # Gone, going, or cut off by a function that closed what was not its own.
             if not child.ended(_PATIENCE):
                 child.stop(signal.SIGKILL)
@@ -149,21 +157,26 @@ class Dispatcher:
         else:
             return
         self._selector.unregister(child.pidfd)
+        begun, stillborn = child.begun, child.stillborn
         how = child.bury()
-        if child.tasks:
-            # Tasks are worked on in order, so only the first can have to do with the death.
-            child.tasks[0].deaths.append(how)
-            if len(child.tasks[0].deaths) >= DEATHS:
-                self._give_up(child.tasks.popleft())
+        if begun:
+            deaths = child.tasks[0].deaths
+            deaths.append(how)
+            if len(deaths) >= DEATHS:
+                self._give_up(child.tasks.popleft(), deaths, "on")
+        elif stillborn and child.tasks:
+            self._stillborn.append(how)
+            if len(self._stillborn) >= STARTS:
+                self._give_up(child.tasks.popleft(), self._stillborn, "before it could begin with")
         self.pending.extendleft(reversed(child.tasks))
 
-    def _give_up(self, task: Task) -> None:
+    def _give_up(self, task: Task, deaths: list[str], when: str) -> None:
         try:
             what = self._describe(*task.job.arguments)
         except Exception as raised:
             what = f"a call that could not be described: {text_of(raised)}"
-        ways = "; ".join(f"{count}: {how}" for count, how in enumerate(task.deaths, 1))
-        text = f"{self.name}: the worker process died {len(task.deaths)} times on {what} ({ways})"
+        ways = ", ".join(f"{how} ({count} times)" for how, count in Counter(deaths).items())
+        text = f"{self.name}: the worker process died {len(deaths)} times {when} {what}: {ways}"
         task.job.finish(None, FunctionError(text), 0.0)
 
     def _retire(self, child: Child) -> None:

@@ -20,6 +20,8 @@ LARGE = 16 << 20
 
 _ALIGNMENT = 64
 _NUMBER = struct.Struct("<Q")
+_HEADER = 8
+"""Bytes ahead of the message; the first is the mark."""
 
 
 class Segment:
@@ -51,6 +53,15 @@ class Segment:
         """Give the memory back, once the other side has done so too."""
         self._memory.close()
 
+    @property
+    def begun(self) -> bool:
+        """A mark that stays whatever else is written, so that it tells how far a process came that is dead now."""
+        return bool(self._memory[0])
+
+    @begun.setter
+    def begun(self, value: bool) -> None:
+        self._memory[0] = value
+
     def write(self, parts: Sequence[Part]) -> int:
         """Put a message there; returns the size that the other side needs for reading it."""
         starts, end = _layout([len(part) for part in parts])
@@ -58,7 +69,7 @@ class Segment:
         memory = np.frombuffer(self._memory, np.uint8)
         try:
             header = struct.pack(f"<{len(parts) + 1}Q", len(parts), *(len(part) for part in parts))
-            memory[: len(header)] = np.frombuffer(header, np.uint8)
+            memory[_HEADER : _HEADER + len(header)] = np.frombuffer(header, np.uint8)
             for start, part in zip(starts, parts):
                 memory[start : start + len(part)] = np.frombuffer(part, np.uint8)
         finally:
@@ -69,8 +80,8 @@ class Segment:
         """Copy the message out; from then on the segment may be written again."""
         if size != len(self._memory):
             self._memory.resize(size)
-        count = _NUMBER.unpack_from(self._memory)[0]
-        lengths = struct.unpack_from(f"<{count}Q", self._memory, _NUMBER.size)
+        count = _NUMBER.unpack_from(self._memory, _HEADER)[0]
+        lengths = struct.unpack_from(f"<{count}Q", self._memory, _HEADER + _NUMBER.size)
         starts, end = _layout(lengths)
         self._note(end)
         memory = np.frombuffer(self._memory, np.uint8)
@@ -93,7 +104,7 @@ class Segment:
 def _layout(lengths: Sequence[Any]) -> tuple[list[int], int]:
     """Where each part starts, and where the last one ends."""
     starts = []
-    end = _NUMBER.size * (len(lengths) + 1)
+    end = _HEADER + _NUMBER.size * (len(lengths) + 1)
     for length in lengths:
         start = -(-end // _ALIGNMENT) * _ALIGNMENT
         starts.append(start)

@@ -1,10 +1,12 @@
 """What a worker process runs: one function, called for every message, until its parent is gone."""
 
 import ctypes
+import io
 import os
 import signal
 import socket
 import struct
+import sys
 import time
 from collections.abc import Callable
 from typing import Any, NoReturn
@@ -28,6 +30,9 @@ def main(parent: int, control: int, payload: int, *slots: int) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGINT])
     _die_with(parent)
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        # What a function prints would otherwise be lost with a worker that is killed.
+        sys.stdout.reconfigure(line_buffering=True)
     for fd in (control, payload, *slots):
         os.set_inheritable(fd, False)
     types = Types(parent=False)
@@ -39,6 +44,7 @@ def main(parent: int, control: int, payload: int, *slots: int) -> None:
         while message := _receive(connection):
             began = time.perf_counter()
             slot, size = TASK.unpack(message)
+            segments[slot].begun = True
             size = segments[slot].write(_outcome(function, segments[slot], size, types))
             try:
                 connection.send(ANSWER.pack(slot, size, time.perf_counter() - began))
