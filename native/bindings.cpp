@@ -3,6 +3,8 @@
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
 
+#include <cerrno>
+#include <cstdint>
 #include <stdexcept>
 #include <string>
 
@@ -74,16 +76,41 @@ void drain(IntsOut buffer, Ints slots, IntsOut out) {
   check_index(bad, "slot");
 }
 
+void read_rows(int file, std::int64_t offset, std::int64_t stride, Ints rows, BytesOut out) {
+  require(rows.size() > 0 && out.size() % rows.size() == 0, "out does not hold a whole number of bytes per row");
+  require(offset >= 0 && stride >= 0, "offset and stride must not be negative");
+  const std::int64_t last = stride > 0 ? (INT64_MAX - offset - static_cast<std::int64_t>(out.size())) / stride : 0;
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    check_index(rows.data()[i] < 0 || (stride > 0 && rows.data()[i] > last) ? static_cast<std::ptrdiff_t>(i) : -1, "row");
+  }
+  int error = 0;
+  {
+    nb::gil_scoped_release unlocked;
+    error = forebay::read_rows(file, offset, stride, out.size() / rows.size(), rows.data(), rows.size(), out.data());
+  }
+  if (error == forebay::kEndOfFile) {
+    PyErr_SetString(PyExc_EOFError, "the file ends before the row");
+    throw nb::python_error();
+  }
+  if (error != 0) {
+    errno = error;
+    PyErr_SetFromErrno(PyExc_OSError);
+    throw nb::python_error();
+  }
+}
+
 }  // namespace
 
 NB_MODULE(_native, m) {
   m.doc() = "Forebay's kernels. They work on int64 and uint8 arrays in place and run without the interpreter's lock.";
-  m.def("gather_ranges", &gather_ranges, nb::arg("source"), nb::arg("starts"), nb::arg("stops"), nb::arg("out"),
+  m.def("gather_ranges", &gather_ranges, nb::arg("source").noconvert(), nb::arg("starts").noconvert(), nb::arg("stops").noconvert(), nb::arg("out").noconvert(),
         "Copy the byte ranges [starts[i], stops[i]) of source behind one another into out.");
-  m.def("permute", &permute, nb::arg("positions"), nb::arg("size"), nb::arg("key0"), nb::arg("key1"), nb::arg("out"),
+  m.def("permute", &permute, nb::arg("positions").noconvert(), nb::arg("size"), nb::arg("key0"), nb::arg("key1"), nb::arg("out").noconvert(),
         "Write where each position of [0, size) goes under the bijection that the key selects.");
-  m.def("exchange", &exchange, nb::arg("buffer"), nb::arg("slots"), nb::arg("incoming"), nb::arg("out"),
+  m.def("exchange", &exchange, nb::arg("buffer").noconvert(), nb::arg("slots").noconvert(), nb::arg("incoming").noconvert(), nb::arg("out").noconvert(),
         "For each slot in turn: move its entry to out and the incoming entry into the slot.");
-  m.def("drain", &drain, nb::arg("buffer"), nb::arg("slots"), nb::arg("out"),
+  m.def("drain", &drain, nb::arg("buffer").noconvert(), nb::arg("slots").noconvert(), nb::arg("out").noconvert(),
         "For each slot in turn: move its entry to out and the last live entry into the slot.");
+  m.def("read_rows", &read_rows, nb::arg("file"), nb::arg("offset"), nb::arg("stride"), nb::arg("rows").noconvert(), nb::arg("out").noconvert(),
+        "Read rows of equal size from an open file, row r lying at offset + r * stride, into out.");
 }

@@ -27,4 +27,10 @@ std::ptrdiff_t exchange(std::int64_t* buffer, std::size_t size, const std::int64
 std::ptrdiff_t drain(std::int64_t* buffer, std::size_t live, const std::int64_t* slots, std::size_t count,
                      std::int64_t* out);
 
+// Reads rows of `row_bytes` bytes, row r lying at offset + r * stride of an open file, behind one another into `out`.
+// Returns 0, an errno, or kEndOfFile if a row lies beyond the end.
+constexpr int kEndOfFile = -1;
+int read_rows(int file, std::int64_t offset, std::int64_t stride, std::size_t row_bytes, const std::int64_t* rows,
+              std::size_t count, std::uint8_t* out);
+
 }  // namespace forebay

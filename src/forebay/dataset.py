@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 from forebay.block import START, flatten
+from forebay.block.spec import as_dtype
 from forebay.errors import DataError, FunctionError, LengthError, PlanError
 from forebay.iterator import DatasetIterator
 from forebay.ops import (
@@ -91,7 +92,7 @@ class Dataset(Generic[T_co]):
                 start=start,
                 stop=stop,
                 step=step,
-                output_type=np.dtype(output_type),
+                output_type=as_dtype("range", "output_type", output_type),
                 label=name,
                 where=caller(),
             )
@@ -150,7 +151,7 @@ class Dataset(Generic[T_co]):
         return Dataset(
             Generator(
                 generator=generator,
-                args=tuple(args or ()),
+                args=args if args is not None else (),
                 output_signature=output_signature,
                 label=name,
                 where=caller(),
@@ -181,7 +182,9 @@ class Dataset(Generic[T_co]):
         >>> list(Dataset.counter(start=5, step=2).take(3))
         [np.int64(5), np.int64(7), np.int64(9)]
         """
-        return Dataset(Counter(start=start, step=step, dtype=np.dtype(dtype), label=name, where=caller()))
+        return Dataset(
+            Counter(start=start, step=step, dtype=as_dtype("counter", "dtype", dtype), label=name, where=caller())
+        )
 
     @staticmethod
     def zip(*args: Any, datasets: Any = None, name: str | None = None) -> "Dataset[Any]":

@@ -1,5 +1,6 @@
 """A running dataset: elements out of blocks, and where it stands."""
 
+import copy
 import weakref
 from collections.abc import Callable
 from types import TracebackType
@@ -8,7 +9,7 @@ from typing import Any, Generic, TypeVar
 from forebay.block import START, Cursor
 from forebay.errors import ClosedError, CursorError
 from forebay.plan import Node, build, prepare
-from forebay.plan.identity import check_same_plan, layout
+from forebay.plan.identity import check_same_plan, check_signature, layout, signed
 from forebay.run import Operator, Reader, Setup
 
 T_co = TypeVar("T_co", covariant=True)
@@ -76,8 +77,8 @@ class DatasetIterator(Generic[T_co]):
 
     def _start(self, seed: int, epoch: int, cursor: Cursor, position: int) -> None:
         prepared = prepare(self._plan, seed, self._setup.rules)
-        self._reader = self._run.start(build(prepared, self._setup), cursor, epoch)
-        self._layout = layout(prepared)
+        self._reader: Reader | None = self._run.start(build(prepared, self._setup), cursor, epoch)
+        self._layout = layout(prepared, self._setup.rules)
         self._seed = seed
         self._epoch = epoch
         self._elements: Any = iter(())
@@ -85,6 +86,7 @@ class DatasetIterator(Generic[T_co]):
         self._row = 0
         self._before = position  # Elements given out before that block.
         self._broken = False
+        self._ended = False
 
     @property
     def epoch(self) -> int:
@@ -95,42 +97,58 @@ class DatasetIterator(Generic[T_co]):
         return self
 
     def __next__(self) -> T_co:
-        for element in self._elements:
-            self._row += 1
-            return element  # type: ignore[no-any-return]
+        try:
+            for element in self._elements:
+                self._row += 1
+                return element  # type: ignore[no-any-return]
+        except BaseException:
+            # Interrupted while it was put together: the row is used up, but was not handed out.
+            self._elements = iter(())
+            self._broken = True
+            raise
         return self._next_block()
 
     def _next_block(self) -> T_co:
         if not self._close.alive:
             raise ClosedError("this iterator is closed; iter(dataset) makes a new one")
+        if self._ended:
+            raise StopIteration
         if self._broken:
             self._start(self._seed, self._epoch, self._cursor.after(self._row), self._before + self._row)
         # An error or an interrupt may leave operators half-way through rows that were never handed out. The next
         # call goes back to the last element that was.
         self._broken = True
-        block = self._reader.next()
-        self._broken = False
+        block = self._reader.next() if self._reader is not None else None
         if block is None:
+            self._ended = True
+            self._elements = iter(())
+            self._reader = None
+            self._run.close()
             raise StopIteration
+        elements = block.private().elements()
+        # From here to the end nothing is called, so that no interrupt can fall between.
         self._before += self._row
         self._row = 0
         self._cursor = block.cursor
-        self._elements = block.private().elements()
+        self._elements = elements
+        self._broken = False
         return self.__next__()
 
     def state_dict(self) -> dict[str, Any]:
         """Where the iterator stands, as JSON. Loading it continues with the element that comes next here."""
         if not self._close.alive:
             raise ClosedError("this iterator is closed and no longer stands anywhere; save its state before close()")
-        return {
-            "forebay": STATE_VERSION,
-            "plan": self._plan_lines,
-            "layout": self._layout,
-            "seed": self._seed,
-            "epoch": self._epoch,
-            "position": self._before + self._row,
-            "cursor": self._cursor.after(self._row).to_json(),
-        }
+        return signed(
+            {
+                "forebay": STATE_VERSION,
+                "plan": list(self._plan_lines),
+                "layout": self._layout,
+                "seed": self._seed,
+                "epoch": self._epoch,
+                "position": self._before + self._row,
+                "cursor": self._cursor.after(self._row).to_json(),
+            }
+        )
 
     def load_state_dict(self, state: dict[str, Any], *, strict: bool = True) -> None:
         """Continue where another iterator over the same dataset stood, whatever process it was in.
@@ -146,6 +164,8 @@ class DatasetIterator(Generic[T_co]):
             version = state["forebay"]
             if version != STATE_VERSION:
                 raise CursorError(f"the state has version {version}, this Forebay reads version {STATE_VERSION}")
+            check_signature(state)
+            state = copy.deepcopy(state)  # What the caller does to it later is the caller's business.
             check_same_plan(state["plan"], self._plan_lines, strict)
             seed, epoch, position = int(state["seed"]), int(state["epoch"]), int(state["position"])
             cursor = Cursor.from_json(state["cursor"])
@@ -162,6 +182,7 @@ class DatasetIterator(Generic[T_co]):
     def close(self) -> None:
         """Stop all work and release what is held. The iterator cannot be used afterwards."""
         self._elements = iter(())
+        self._reader = None
         self._close()
 
     def __enter__(self) -> "DatasetIterator[T_co]":

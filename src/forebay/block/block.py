@@ -29,6 +29,13 @@ class Block:
         """The same rows under another cursor."""
         return Block(self.structure, self.columns, self.rows, cursor)
 
+    def ordered_as(self, structure: Structure) -> "Block":
+        """The same rows with dict keys in the order of `structure`, if that is all that differs."""
+        order = None if self.structure == structure else self.structure.leaf_order(structure)
+        if order is None:
+            return self
+        return Block(structure, [self.columns[leaf] for leaf in order], self.rows, self.cursor)
+
     def slice(self, start: int, stop: int) -> "Block":
         """Rows start to stop, as views."""
         if start == 0 and stop == self.rows:
@@ -43,6 +50,14 @@ class Block:
     def private(self) -> "Block":
         """The same rows in memory that nobody else reads."""
         return Block(self.structure, [column.private() for column in self.columns], self.rows, self.cursor)
+
+    def scratch(self, whole: bool = False) -> "Block":
+        """The same rows for a function that may ruin them while they are still needed.
+
+        Scalars are handed out as values and need no copy, unless the function gets the `whole` columns.
+        """
+        columns = [c.shared().private() if whole or c.rows_alias else c for c in self.columns]
+        return Block(self.structure, columns, self.rows, self.cursor)
 
     def elements(self) -> Iterator[Any]:
         """One element per row, made of the user's own containers."""

@@ -18,14 +18,18 @@ from forebay.block.strings import Strings, object_array
 _layout = attrgetter("dtype", "shape")
 
 
-def column_from_rows(values: Sequence[Any]) -> Column:
-    """A column with one row per value. RowError names the first row that cannot stand with those before it."""
+def column_from_rows(values: Sequence[Any], known: np.dtype[Any] | None = None) -> Column:
+    """A column with one row per value. RowError names the first row that cannot stand with those before it.
+
+    `known` is the dtype that values had in earlier blocks.
+    """
     kinds = set(map(type, values))
-    if len(kinds) == 1:
-        column = _uniform(kinds.pop(), values)
-        if column is not None:
-            return column
-    return _general([_at_row(row, value) for row, value in enumerate(values)])
+    column = _uniform(next(iter(kinds)), values) if len(kinds) == 1 else None
+    if column is None:
+        return _general([_at_row(row, value) for row, value in enumerate(values)], known)
+    if known is not None and column.dtype != known:
+        raise RowError(0, f"is {dtype_name(column.dtype)}, earlier {dtype_name(known)}")
+    return column
 
 
 def _at_row(row: int, value: Any) -> Any:
@@ -71,14 +75,15 @@ def _stack(arrays: Sequence[NDArray[Any]]) -> Column | None:
     return Ragged.of(list(arrays)) if len(ranks) == 1 else None
 
 
-def _general(leaves: list[Any]) -> Column:
+def _general(leaves: list[Any], earlier: np.dtype[Any] | None) -> Column:
     present = [leaf for leaf in leaves if leaf is not None]
     dtypes = [leaf_dtype(leaf) for leaf in present]
     known = [dtype for dtype in dtypes if dtype != OBJECT]
-    if len(set(known)) > 1:
-        usual = (OBJECT, known[0])
+    if len(set(known) | ({earlier} if known and earlier is not None else set())) > 1:
+        first = known[0] if earlier is None else earlier
+        usual = (OBJECT, first)
         row = next(i for i, leaf in enumerate(leaves) if leaf is not None and leaf_dtype(leaf) not in usual)
-        raise RowError(row, f"is {dtype_name(leaf_dtype(leaves[row]))}, earlier {dtype_name(known[0])}")
+        raise RowError(row, f"is {dtype_name(leaf_dtype(leaves[row]))}, earlier {dtype_name(first)}")
     if len(present) < len(leaves) or len(known) < len(leaves) or not leaves:
         return _objects(leaves)
     if known[0] in (BYTES, TEXT):
@@ -207,7 +212,7 @@ def _fold_rows(rows: list[Any], start: int, size: int) -> Any:
         except RowError as error:
             raise RowError(start + error.row, error.text) from None
         return column.rows()[0]
-    return column.values if isinstance(column, Dense) else object_array(column.rows())
+    return array_of(column)
 
 
 def dtype_name(dtype: np.dtype[Any]) -> str:

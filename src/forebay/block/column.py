@@ -42,6 +42,11 @@ class Column(ABC):
         """The dtype as ``TensorSpec`` tells it."""
 
     @property
+    def value_dtype(self) -> np.dtype[Any]:
+        """The dtype of the values that are not None; object if there is none or they are objects."""
+        return self.dtype
+
+    @property
     @abstractmethod
     def spec(self) -> TensorSpec:
         """What one row looks like."""
@@ -65,6 +70,15 @@ class Column(ABC):
     @abstractmethod
     def private(self) -> "Column":
         """The same rows in memory that nobody else reads, so that a user may write into it."""
+
+    @abstractmethod
+    def shared(self) -> "Column":
+        """The same rows, marked as read by others too."""
+
+    @property
+    @abstractmethod
+    def rows_alias(self) -> bool:
+        """Whether writing into a row that ``rows`` gives out would write into this column."""
 
     @abstractmethod
     def unfold(self) -> tuple["Column", Indices]:

@@ -58,6 +58,15 @@ class Dense(Column):
             return self
         return Dense(self.values.astype(self.dtype, order="C", copy=True))
 
+    def shared(self) -> "Dense":
+        """Not owned."""
+        return Dense(self.values, owned=False)
+
+    @property
+    def rows_alias(self) -> bool:
+        """Rows of arrays are views; so are rows of structured scalars."""
+        return self.values.ndim > 1 or self.values.dtype.kind == "V"
+
     def fold(self, size: int) -> "Dense":
         """A reshape: no row is touched as long as the array is contiguous."""
         values = self.values
@@ -69,7 +78,7 @@ class Dense(Column):
         if values.ndim < 2:
             raise RowError(0, "is a scalar")
         counts = np.full(len(values), values.shape[1], np.int64)
-        return Dense(values.reshape(-1, *values.shape[2:]), self.owned), counts
+        return Dense(values.reshape(int(counts.sum()), *values.shape[2:]), self.owned), counts
 
     def join(self, others: list[Column]) -> "Dense | None":
         """One array, if shapes and dtypes agree."""

@@ -6,7 +6,7 @@ import numpy as np
 
 from forebay.block.column import RowError
 from forebay.block.spec import BYTES, OBJECT, TEXT, plain_dtype
-from forebay.block.structure import is_container
+from forebay.block.structure import flatten, is_container
 
 NUMBERS: dict[type[Any], type[Any]] = {
     bool: np.bool_,
@@ -28,7 +28,14 @@ def as_leaf(value: Any) -> Any:
     if kind is bytes or kind is str or value is None:
         return value
     if isinstance(value, np.generic):
-        return value.item() if isinstance(value, (np.bytes_, np.str_)) else value
+        # item() would drop NULs at the end.
+        return (
+            bytes(value)
+            if isinstance(value, np.bytes_)
+            else str.__str__(value)
+            if isinstance(value, np.str_)
+            else value
+        )
     if kind is list or isinstance(value, range):
         try:
             value = array_from_list(value)
@@ -80,3 +87,17 @@ def leaf_dtype(leaf: Any) -> np.dtype[Any]:
 def leaf_shape(leaf: Any) -> tuple[int, ...]:
     """The shape of what ``as_leaf`` returned."""
     return leaf.shape if isinstance(leaf, np.ndarray) else ()
+
+
+def detached(element: Any) -> Any:
+    """The element with arrays of its own, for functions and generators that fill one buffer again and again."""
+    if isinstance(element, np.ndarray):
+        return element.copy()
+    if type(element) is tuple:
+        return tuple([detached(part) for part in element])
+    if type(element) is dict:
+        return {key: detached(part) for key, part in element.items()}
+    if isinstance(element, (np.generic, int, float, str, bytes, list)) or element is None:
+        return element
+    leaves, structure = flatten(element)
+    return element if structure.is_leaf else structure.unflatten([detached(leaf) for leaf in leaves])

@@ -43,14 +43,21 @@ class Normalizer:
         return self._structure.unflatten(normal)
 
     def _leaf(self, i: int, value: Any) -> Any:
-        leaf = as_leaf(value)
+        try:
+            leaf = as_leaf(value)
+        except RowError as error:
+            raise RowError(0, f"{self._name(i)} {error.text}") from None
         dtype = leaf_dtype(leaf)
         known = self._dtypes[i]
         if dtype not in (known, OBJECT):
             if known is not None:
-                raise RowError(0, f"is {dtype_name(dtype)}, earlier {dtype_name(known)}")
+                raise RowError(0, f"{self._name(i)} is {dtype_name(dtype)}, earlier {dtype_name(known)}")
             self._dtypes[i] = dtype
         return leaf.copy() if isinstance(leaf, np.ndarray) else leaf
+
+    def _name(self, i: int) -> str:
+        assert self._structure is not None
+        return self._structure.leaf_names()[i]
 
     def _specialised(self, structure: Structure, leaves: list[Any]) -> Function:
         """A function for elements of these types. Whatever looks different goes the long way."""

@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from forebay.block.column import Column, Indices, RowError
+from forebay.block.leaf import leaf_dtype
 from forebay.block.spec import OBJECT, NoneSpec, TensorSpec
 
 
@@ -32,6 +33,12 @@ class Objects(Column):
     def dtype(self) -> np.dtype[Any]:
         """Always object."""
         return OBJECT
+
+    @property
+    def value_dtype(self) -> np.dtype[Any]:
+        """That of the first value that has one."""
+        dtypes = (leaf_dtype(value) for value in self.rows() if value is not None)
+        return next((dtype for dtype in dtypes if dtype != OBJECT), OBJECT)
 
     @property
     def spec(self) -> TensorSpec:
@@ -64,12 +71,21 @@ class Objects(Column):
             flat[i] = value.copy() if isinstance(value, np.ndarray) else value
         return Objects(out)
 
+    def shared(self) -> "Objects":
+        """Itself: objects count as read by others."""
+        return self
+
+    @property
+    def rows_alias(self) -> bool:
+        """Rows are the objects themselves."""
+        return True
+
     def unfold(self) -> tuple["Objects", Indices]:
         """For arrays of objects; plain ones go through ``build.unfold``."""
         if self.values.ndim < 2:
             raise RowError(0, "is not an array")
         counts = np.full(len(self.values), self.values.shape[1], np.int64)
-        return Objects(self.values.reshape(-1, *self.values.shape[2:])), counts
+        return Objects(self.values.reshape(int(counts.sum()), *self.values.shape[2:])), counts
 
     def join(self, others: list[Column]) -> "Objects | None":
         """One column, if arrays of objects have one shape."""

@@ -82,6 +82,15 @@ class Ragged(Column):
         first, last = int(self.offsets[0]), int(self.offsets[-1])
         return Ragged(self.values[first:last].copy(), self.offsets - first, self.shapes)
 
+    def shared(self) -> "Ragged":
+        """Not owned."""
+        return Ragged(self.values, self.offsets, self.shapes, owned=False)
+
+    @property
+    def rows_alias(self) -> bool:
+        """Rows are views."""
+        return True
+
     def fold(self, size: int) -> Column:
         """Stacks groups of equal shape; dense if all groups have the same."""
         groups = self.shapes.reshape(-1, size, self.shapes.shape[1])

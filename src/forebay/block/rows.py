@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 
 from forebay.block.block import Block
-from forebay.block.build import column_from_rows, dtype_name
+from forebay.block.build import column_from_rows
 from forebay.block.column import Column, RowError
 from forebay.block.spec import OBJECT
 from forebay.block.structure import Structure, flatten
@@ -40,18 +40,14 @@ class RowBuilder:
         return (self.build(elements[: fault.row])[0] if fault.row else None), fault
 
     def _column(self, leaf: int, values: Any) -> Column:
-        column = column_from_rows(values)
-        known = self._dtypes[leaf]
-        if known is None:
-            self._dtypes[leaf] = column.dtype if column.dtype != OBJECT else None
-        elif column.dtype not in (known, OBJECT):
-            raise RowError(0, f"is {dtype_name(column.dtype)}, earlier {dtype_name(known)}")
+        column = column_from_rows(values, self._dtypes[leaf])
+        if self._dtypes[leaf] is None and column.value_dtype != OBJECT:
+            self._dtypes[leaf] = column.value_dtype
         return column
 
     def _path(self, leaf: int) -> str:
         assert self._structure is not None
-        path = list(self._structure.paths())[leaf]
-        return f"leaf {path}" if path else "the value"
+        return self._structure.leaf_names()[leaf]
 
     @staticmethod
     def _leaves(structure: Structure, elements: list[Any]) -> tuple[list[Any], RowError | None]:

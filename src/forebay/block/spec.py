@@ -31,12 +31,12 @@ class TensorSpec:
         if shape is not None:
             try:
                 shape = tuple(None if size is None else int(size) for size in shape)
-            except TypeError:
+            except (TypeError, ValueError):
                 raise PlanError(f"TensorSpec(shape={shape!r}): a shape is a sequence of sizes") from None
             if any(size is not None and size < 0 for size in shape):
                 raise PlanError(f"TensorSpec(shape={shape}): sizes cannot be negative, use None for unknown")
         object.__setattr__(self, "shape", shape)
-        object.__setattr__(self, "dtype", plain_dtype(np.dtype(dtype)))
+        object.__setattr__(self, "dtype", plain_dtype(as_dtype("TensorSpec", "dtype", dtype)))
 
     def accepts(self, shape: tuple[int, ...], dtype: np.dtype[Any]) -> bool:
         """Whether an array of that shape and dtype fits."""
@@ -83,6 +83,14 @@ class NoneSpec(TensorSpec):
 
     def __repr__(self) -> str:
         return "NoneSpec()"
+
+
+def as_dtype(call: str, name: str, value: DTypeLike) -> np.dtype[Any]:
+    """The dtype that a user means; PlanError if it is none."""
+    try:
+        return np.dtype(value)
+    except TypeError as error:
+        raise PlanError(f"{call}({name}={value!r}): {error}") from None
 
 
 def plain_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:

@@ -92,6 +92,15 @@ class Strings(Column):
         """Itself: strings cannot be written into, and arrays of them are made per row."""
         return self
 
+    def shared(self) -> "Strings":
+        """Itself, for the same reason."""
+        return self
+
+    @property
+    def rows_alias(self) -> bool:
+        """Rows are made anew each time."""
+        return False
+
     def fold(self, size: int) -> "Strings":
         """Only the shape changes."""
         return Strings(self.data, self.offsets, (size, *self.shape), self.text)

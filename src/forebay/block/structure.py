@@ -75,6 +75,10 @@ class Structure:
             return zip(*columns)
         return map(self.builder(), zip(*columns))
 
+    def leaf_order(self, other: "Structure") -> list[int] | None:
+        """Where the leaves of another structure are among this one's, if the two differ in dict order only."""
+        return other.leaves_of(self.unflatten(range(self.size)))
+
     def leaves_of(self, element: Any, tuples_too: bool = False) -> list[Any] | None:
         """The leaves of an element that has this structure, or None when it has another. Dict order is free.
 
@@ -121,6 +125,10 @@ class Structure:
         named = self.kind is not dict and bool(self.keys)
         for key, child in zip(self.keys or range(len(self.children)), self.children):
             yield from child.paths(f"{prefix}.{key}" if named else f"{prefix}[{key!r}]")
+
+    def leaf_names(self) -> list[str]:
+        """What errors call each leaf."""
+        return [f"leaf {path}" if path else "the value" for path in self.paths()]
 
     def __str__(self) -> str:
         if self.kind is None:

@@ -13,7 +13,7 @@ from forebay.block.structure import Structure
 class Uniform:
     """Remembers the first block's structure and dtypes and objects to blocks with others.
 
-    Leaves that hold objects, as they do when one of them is None, are let through.
+    Leaves that hold other objects than NumPy's are let through.
     """
 
     def __init__(self) -> None:
@@ -23,15 +23,13 @@ class Uniform:
     def check(self, structure: Structure, columns: "list[Column] | tuple[Column, ...]") -> None:
         """RowError if these do not fit what came before."""
         if self._structure is None:
-            self._structure, self._dtypes = structure, [column.dtype for column in columns]
+            self._structure, self._dtypes = structure, [column.value_dtype for column in columns]
             return
         if structure != self._structure:
             raise RowError(0, f"has the structure {structure}, earlier {self._structure}")
         for i, column in enumerate(columns):
-            known = self._dtypes[i]
+            known, found = self._dtypes[i], column.value_dtype
             if known == OBJECT:
-                self._dtypes[i] = column.dtype
-            elif column.dtype not in (known, OBJECT):
-                path = list(structure.paths())[i]
-                named = f"leaf {path}" if path else "the value"
-                raise RowError(0, f"{named} is {dtype_name(column.dtype)}, earlier {dtype_name(known)}")
+                self._dtypes[i] = found
+            elif found not in (known, OBJECT):
+                raise RowError(0, f"{structure.leaf_names()[i]} is {dtype_name(found)}, earlier {dtype_name(known)}")

@@ -8,7 +8,7 @@ import numpy as np
 
 from forebay.block import Block, Cursor, Indices, RowError, concat_blocks, fold
 from forebay.errors import DataError
-from forebay.plan.check import flag, whole_number
+from forebay.plan.check import flag, keep_whole
 from forebay.plan.node import Build, Node
 from forebay.plan.spec import map_spec
 from forebay.run import Access, Operator, Reader, Setup, Site
@@ -24,7 +24,7 @@ class Batch(Node):
     kind = "batch"
 
     def __post_init__(self) -> None:
-        whole_number("batch", "batch_size", self.batch_size, 1)
+        keep_whole(self, "batch_size", 1)
         flag("batch", "drop_remainder", self.drop_remainder)
 
     def cardinality(self) -> int:
@@ -144,11 +144,11 @@ def fold_block(parts: Sequence[Block], size: int) -> Block:
     """Blocks as one of batches. RowError names the leaf."""
     block = concat_blocks(parts)
     columns = []
-    for path, column in zip(block.structure.paths(), block.columns):
+    for leaf, column in zip(block.structure.leaf_names(), block.columns):
         try:
             columns.append(fold(column, size))
         except RowError as error:
-            raise RowError(error.row, f"{f'leaf {path}' if path else 'the value'} {error.text}") from None
+            raise RowError(error.row, f"{leaf} {error.text}") from None
     return Block(block.structure, columns, block.rows // size)
 
 

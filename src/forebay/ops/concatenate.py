@@ -7,7 +7,16 @@ from typing import Any
 
 import numpy as np
 
-from forebay.block import Block, Cursor, Indices, RowError, concat_blocks
+from forebay.block import (
+    Block,
+    Cursor,
+    Indices,
+    RowError,
+    Structure,
+    TensorSpec,
+    concat_blocks,
+    flatten,
+)
 from forebay.errors import PlanError
 from forebay.plan.node import INFINITE, UNKNOWN, Build, Node
 from forebay.plan.spec import common_spec, same_kind, static_spec
@@ -34,6 +43,11 @@ class Concatenate(Node):
         counts = [node.cardinality() for node in self.inputs]
         return INFINITE if INFINITE in counts else UNKNOWN if UNKNOWN in counts else sum(counts)
 
+    def structure(self) -> Structure | None:
+        """The first dataset's structure, which elements of the others are given too; None if it is not known."""
+        spec = static_spec(self.inputs[0])
+        return None if spec is None else flatten(spec, (TensorSpec,))[1]
+
     def spec(self, *inputs: Any) -> Any | None:
         """What all inputs have in common."""
         return common_spec(inputs)
@@ -55,6 +69,7 @@ class _Concatenate(Operator):
         super().__init__(node.site, *sources)
         self._readers = [Reader(source) for source in sources]
         self._rows = [child.cardinality() for child in node.inputs]
+        self._structure = node.structure()
         self._which = 0
         self._epoch = 0
 
@@ -67,17 +82,23 @@ class _Concatenate(Operator):
             while which < len(self._rows) - 1 and 0 <= self._rows[which] <= skip:
                 skip -= self._rows[which]
                 which += 1
-            state, skip = {"which": which, "in": [None, 0]}, skip
+            state = self._state(which, Cursor(None))
         self._which = state["which"]
-        self._readers[self._which].seek(Cursor.from_json(state["in"]), epoch)
+        self._readers[self._which].seek(Cursor.from_json(state["in"][self._which]), epoch)
         return skip
+
+    def _state(self, which: int, cursor: Cursor) -> dict[str, Any]:
+        """One place for each input, so that a state has the same form wherever it was saved."""
+        return {"which": which, "in": [cursor.to_json() if i == which else None for i in range(len(self._readers))]}
 
     def pull(self) -> Block | None:
         """The rest of this input, then the next."""
         while True:
             block = self._readers[self._which].next()
             if block is not None:
-                return block.at(Cursor({"which": self._which, "in": block.cursor.to_json()}))
+                if self._structure is not None:
+                    block = block.ordered_as(self._structure)
+                return block.at(Cursor(self._state(self._which, block.cursor)))
             if self._which + 1 == len(self._readers):
                 return None
             self._which += 1
@@ -90,6 +111,7 @@ class _Joined(Access):
         super().__init__(self._ends[-1])
         self._parts: list[Access] = parts
         self._site = node.site
+        self._structure = node.structure()
 
     def gather(self, indices: Indices, epoch: int) -> Block:
         """Rows of each part at once, then put in order."""
@@ -98,7 +120,8 @@ class _Joined(Access):
         for which, part in enumerate(self._parts):
             mine = np.flatnonzero(owner == which)
             if len(mine):
-                blocks.append(part.gather(indices[mine] - (self._ends[which] - part.length), epoch))
+                block = part.gather(indices[mine] - (self._ends[which] - part.length), epoch)
+                blocks.append(block if self._structure is None else block.ordered_as(self._structure))
                 order.append(mine)
         if len(blocks) == 1:
             return blocks[0]
@@ -115,5 +138,6 @@ class _Joined(Access):
         which: int = bisect_right(self._ends, start)
         begin = self._ends[which] - self._parts[which].length
         if stop <= self._ends[which]:
-            return self._parts[which].read(start - begin, stop - begin, epoch)
+            block = self._parts[which].read(start - begin, stop - begin, epoch)
+            return block if self._structure is None else block.ordered_as(self._structure)
         return super().read(start, stop, epoch)

@@ -8,7 +8,7 @@ import numpy as np
 from forebay.block import LEAF, Block, Cursor, Indices, Structure, TensorSpec
 from forebay.block.dense import Dense
 from forebay.ops.zip import side_by_side
-from forebay.plan.check import whole_number
+from forebay.plan.check import keep_whole
 from forebay.plan.node import Build, Node, Traits
 from forebay.run import Access, Operator, Reader, Setup
 
@@ -25,7 +25,7 @@ class Enumerate(Node):
     traits = Traits(one_to_one=True)
 
     def __post_init__(self) -> None:
-        whole_number("enumerate", "start", self.start, -(2**63))
+        keep_whole(self, "start", -(2**63))
 
     def cardinality(self) -> int:
         """The input's."""

@@ -49,19 +49,20 @@ class Predicate:
     def __init__(self, node: Node, predicate: Callable[..., Any], batched: bool = False) -> None:
         stage = Stage(predicate, function_name(predicate), node.site)
         self._stage = stage
-        self._rows = RowCalls(stage)
+        self._rows = RowCalls(stage, keep=True)
         self._columns = ColumnCalls(stage) if batched else None
 
     def __call__(self, block: Block, indices: Indices) -> tuple[NDArray[np.bool_], ForebayError | None]:
         """One answer per row, up to the first that fails, and that failure."""
         if self._columns is not None:
-            answers, error = self._columns(block, indices)
-            column = answers.columns[0] if answers is not None else None
-            if column is not None and (
-                not isinstance(column, Dense) or column.dtype != np.bool_ or column.values.ndim > 1
-            ):
-                return np.zeros(0, np.bool_), self._wrong(int(indices[0]), column.spec)
-            return (column.values if isinstance(column, Dense) else np.zeros(0, np.bool_)), error
+            made, error = self._columns(block, indices)
+            if made is None:
+                return np.zeros(0, np.bool_), error
+            column = made.columns[0] if made.structure.is_leaf else None
+            if not isinstance(column, Dense) or column.dtype != np.bool_ or column.values.ndim > 1:
+                specs = made.structure.unflatten([each.spec for each in made.columns])
+                return np.zeros(0, np.bool_), self._wrong(int(indices[0]), specs)
+            return column.values, error
         results, error = self._rows(block, indices, 0)
         if not set(map(type, results)) <= {bool, np.bool_}:
             for row, answer in enumerate(results):

@@ -29,7 +29,7 @@ class FlatMap(Node):
     seed: int | None = None
 
     kind = "flat_map"
-    traits = Traits(random=True)
+    traits = Traits(makes_plans=True, random=True)
 
     def __post_init__(self) -> None:
         function("flat_map", "map_func", self.map_func)

@@ -9,7 +9,7 @@ import numpy as np
 
 from forebay.block import Block, Cursor, Indices, RowBuilder
 from forebay.errors import ForebayError, PlanError
-from forebay.plan.check import arguments, flag, function, optional_seed
+from forebay.plan.check import arguments, flag, function, keep_seed
 from forebay.plan.fingerprint import function_name
 from forebay.plan.node import Build, Node, Traits
 from forebay.plan.spec import static_spec
@@ -34,7 +34,7 @@ class Map(Node):
         function("map", "map_func", self.map_func)
         flag("map", "batched", self.batched)
         flag("map", "rng", self.rng)
-        optional_seed("map", self.seed)
+        keep_seed(self)
         if not self.earlier:
             arguments("map", self.map_func, static_spec(self.input), extra=int(self.rng))
         if self.batched and self.rng:

@@ -5,7 +5,7 @@ from collections import deque
 from dataclasses import dataclass
 
 from forebay.block import Block, Cursor
-from forebay.plan.check import whole_number
+from forebay.plan.check import keep_whole
 from forebay.plan.node import Build, Node, Traits
 from forebay.run import Access, Operator, Setup
 
@@ -25,7 +25,7 @@ class Prefetch(Node):
 
     def __post_init__(self) -> None:
         if self.buffer_size is not None:
-            whole_number("prefetch", "buffer_size", self.buffer_size, 0, also=(AUTOTUNE,))
+            keep_whole(self, "buffer_size", 0, also=(AUTOTUNE,))
 
     def cardinality(self) -> int:
         """The input's."""
@@ -41,8 +41,19 @@ class Prefetch(Node):
 
     def lower(self, setup: Setup, build: Build) -> Operator:
         """A thread between the input and whoever pulls."""
-        source = build(self.input, setup)
+        return self.around(build(self.input, setup), setup)
+
+    def around(self, source: Operator, setup: Setup) -> Operator:
+        """A thread that pulls from that operator, unless nothing is to be ahead."""
         return source if self.buffer_size == 0 else _Prefetch(self, setup, source)
+
+
+def prefetch_below(node: Node) -> Prefetch | None:
+    """A step at or below this one that works ahead on a thread of its own, which reading by number would bypass."""
+    if isinstance(node, Prefetch):
+        return node
+    found = (prefetch_below(child) for child in node.inputs)
+    return next((step for step in found if step is not None), None)
 
 
 class _Prefetch(Operator):
@@ -63,7 +74,7 @@ class _Prefetch(Operator):
         """Stop working ahead on the wrong rows, and let the input seek."""
         self._stop()
         self._ended = False
-        return self.inputs[0].seek(cursor, epoch)
+        return self.inputs[0].begin(cursor, epoch)
 
     def pull(self) -> Block | None:
         """The oldest block in hand, waiting for it if need be."""

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from forebay.block import Block, Cursor
-from forebay.plan.check import whole_number
+from forebay.plan.check import keep_whole
 from forebay.plan.node import INFINITE, Build, Node, Traits
 from forebay.run import Operator, Pace, Reader, Setup
 from forebay.run.coalesce import coalesce
@@ -23,7 +23,7 @@ class Repeat(Node):
 
     def __post_init__(self) -> None:
         if self.count is not None:
-            whole_number("repeat", "count", self.count, 0, also=(-1,))
+            keep_whole(self, "count", 0, also=(-1,))
 
     @property
     def rounds(self) -> int | None:

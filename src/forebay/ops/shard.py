@@ -6,9 +6,10 @@ import numpy as np
 
 from forebay.block import Block, Cursor
 from forebay.errors import PlanError
-from forebay.plan.check import whole_number
+from forebay.ops.slice_rows import sliced
+from forebay.plan.check import keep_whole
 from forebay.plan.node import Build, Node, Traits
-from forebay.run import Operator, Reader, Setup
+from forebay.run import Access, Operator, Reader, Setup
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -22,8 +23,8 @@ class Shard(Node):
     traits = Traits(same_elements=True)
 
     def __post_init__(self) -> None:
-        whole_number("shard", "num_shards", self.num_shards, 1)
-        whole_number("shard", "index", self.index, 0)
+        keep_whole(self, "num_shards", 1)
+        keep_whole(self, "index", 0)
         if self.index >= self.num_shards:
             raise PlanError(f"shard(num_shards={self.num_shards}, index={self.index}): index must be below num_shards")
 
@@ -39,6 +40,10 @@ class Shard(Node):
     def window(self) -> slice:
         """The rows that stay."""
         return slice(self.index, None, self.num_shards)
+
+    def access(self) -> Access | None:
+        """By number, if the input is."""
+        return sliced(self.input.access(), self.window())
 
     def lower(self, setup: Setup, build: Build) -> Operator:
         """Pick from every block."""

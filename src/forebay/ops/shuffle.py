@@ -9,10 +9,12 @@ import numpy as np
 from forebay._native import permute
 from forebay.block import Block, Cursor, Indices
 from forebay.errors import InternalError, PlanError
+from forebay.ops.prefetch import prefetch_below
 from forebay.ops.shuffle_buffer import ShuffleBuffer
-from forebay.plan.check import flag, optional_seed, whole_number
+from forebay.plan.check import flag, keep_seed, keep_whole
 from forebay.plan.node import Build, Node, Traits
 from forebay.run import Access, Operator, Pace, ReadRows, Setup
+from forebay.run.access import gather_until_fault
 from forebay.run.keys import key_of, words
 from forebay.run.picks import Picks
 
@@ -34,8 +36,8 @@ class Shuffle(Node):
 
     def __post_init__(self) -> None:
         if self.buffer_size is not None:
-            whole_number("shuffle", "buffer_size", self.buffer_size, 1)
-        optional_seed("shuffle", self.seed)
+            keep_whole(self, "buffer_size", 1)
+        keep_seed(self)
         flag("shuffle", "reshuffle_each_iteration", self.reshuffle_each_iteration)
         if self.buffer_size is None and self.input.access() is None:
             raise PlanError(
@@ -83,7 +85,10 @@ class Shuffle(Node):
         if self.whole:
             whole = self.access()
             assert whole is not None
-            return ReadRows(self.site, whole, setup)
+            reads = ReadRows(self.site, whole, setup)
+            # Work that the user wanted on a thread stays on one, though it is now done in another order.
+            ahead = prefetch_below(self.input)
+            return reads if ahead is None else ahead.around(reads, setup)
         assert self.buffer_size is not None
         access = self.input.access() if self.by_number else None
         if access is not None:
@@ -150,8 +155,8 @@ class _PermutedReads(Operator):
         if not len(self._ahead):
             return None
         step = self._picks.position - len(self._ahead)
-        block = self._access.gather(self._ahead[:rows], self._epoch)
-        self._ahead = self._ahead[rows:]
+        block = gather_until_fault(self._access, self._ahead[:rows], self._epoch)
+        self._ahead = self._ahead[block.rows :]
         self._pace.observe(block.rows, block.nbytes, 0.0)
         return block.at(Cursor({"step": step}))
 

@@ -99,6 +99,9 @@ class ShuffleBuffer(Operator):
 
     def _fill(self, target: int) -> None:
         """Read the rows that are in the buffer at step `target`, each into its slot."""
+        if target == 0 and self._total is None:
+            self._fill_first()
+            return
         self._picks.seek(target, self._total)
         order = np.argsort(self._picks.buffer, kind="stable")
         wanted = self._picks.buffer[order]
@@ -112,13 +115,19 @@ class ShuffleBuffer(Operator):
             if low < high:
                 self._put(order[low:high], block.take(wanted[low:high] - base))
         if self._read < end:
-            if target > 0:
-                raise self.site.data_error(
-                    self._read,
-                    "the input ended before the place where it is to be resumed: it has become shorter",
-                )
-            self._total = self._read
-            self._picks.seek(0, self._total)
+            raise self.site.data_error(
+                self._read, "the input ended before the place where it is to be resumed: it has become shorter"
+            )
+
+    def _fill_first(self) -> None:
+        """At the start row i is in slot i. The buffer is no larger than the input, whatever size was asked for."""
+        while self._read < self._size:
+            block = self._next_rows(self._size - self._read)
+            if block is None:
+                self._total = self._read
+                break
+            self._put(np.arange(self._read - block.rows, self._read), block)
+        self._picks.seek(0, self._total)
 
     def _next_rows(self, most: int) -> Block | None:
         block = self._reader.read(most)

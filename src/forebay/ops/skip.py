@@ -3,9 +3,10 @@
 from dataclasses import dataclass
 
 from forebay.block import Block, Cursor
-from forebay.plan.check import whole_number
+from forebay.ops.slice_rows import sliced
+from forebay.plan.check import keep_whole
 from forebay.plan.node import Build, Node, Traits
-from forebay.run import Operator, Reader, Setup
+from forebay.run import Access, Operator, Reader, Setup
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -18,7 +19,7 @@ class Skip(Node):
     traits = Traits(same_elements=True)
 
     def __post_init__(self) -> None:
-        whole_number("skip", "count", self.count, 0, also=(-1,))
+        keep_whole(self, "count", 0, also=(-1,))
 
     def cardinality(self) -> int:
         """What is left."""
@@ -34,6 +35,10 @@ class Skip(Node):
     def window(self) -> slice:
         """The rows that stay."""
         return slice(self.count, None, 1) if self.count >= 0 else slice(0, 0, 1)
+
+    def access(self) -> Access | None:
+        """By number, if the input is."""
+        return sliced(self.input.access(), self.window())
 
     def lower(self, setup: Setup, build: Build) -> Operator:
         """Move the input's start."""

@@ -35,6 +35,11 @@ class SliceRows(Node):
         return ReadRows(self.site, self.access(), setup)
 
 
+def sliced(inner: Access | None, window: slice) -> Access | None:
+    """The rows of a window, by number where the input is."""
+    return None if inner is None else _Sliced(inner, range(inner.length)[window])
+
+
 class _Sliced(Access):
     def __init__(self, inner: Access, rows: range) -> None:
         super().__init__(len(rows))

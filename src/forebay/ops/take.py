@@ -3,9 +3,10 @@
 from dataclasses import dataclass
 
 from forebay.block import Block, Cursor
-from forebay.plan.check import whole_number
+from forebay.ops.slice_rows import sliced
+from forebay.plan.check import keep_whole
 from forebay.plan.node import Build, Node, Traits, element_count
-from forebay.run import Operator, Reader, Setup
+from forebay.run import Access, Operator, Reader, Setup
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -18,7 +19,7 @@ class Take(Node):
     traits = Traits(same_elements=True)
 
     def __post_init__(self) -> None:
-        whole_number("take", "count", self.count, 0, also=(-1,))
+        keep_whole(self, "count", 0, also=(-1,))
 
     def cardinality(self) -> int:
         """No more than asked for, no more than there are."""
@@ -31,6 +32,10 @@ class Take(Node):
     def window(self) -> slice:
         """The rows that stay."""
         return slice(0, None if self.count < 0 else self.count, 1)
+
+    def access(self) -> Access | None:
+        """By number, if the input is."""
+        return sliced(self.input.access(), self.window())
 
     def lower(self, setup: Setup, build: Build) -> Operator:
         """Cut the stream."""

@@ -85,8 +85,7 @@ class _Unbatch(Operator):
     @staticmethod
     def _split(block: Block) -> Block:
         split: list[tuple[str, Column | None, Indices]] = []
-        for path, column in zip(block.structure.paths(), block.columns):
-            named = f"leaf {path}" if path else "the value"
+        for named, column in zip(block.structure.leaf_names(), block.columns):
             if _all_none(column):
                 split.append((named, None, np.empty(0, np.int64)))
                 continue

@@ -9,23 +9,29 @@ from forebay.errors import PlanError
 from forebay.plan.fingerprint import function_name
 
 
-def whole_number(call: str, name: str, value: Any, least: int, *, also: tuple[int, ...] = (), hint: str = "") -> int:
+def whole_number(call: str, name: str, value: Any, least: int, *, also: tuple[int, ...] = ()) -> int:
     """The value as an int of at least `least`, or one of `also`; PlanError otherwise."""
     try:
         number = operator.index(value)
         if isinstance(value, bool):
             raise TypeError
     except TypeError:
-        raise PlanError(f"{call}({name}={value!r}): {name} must be a whole number{hint}") from None
+        raise PlanError(f"{call}({name}={value!r}): {name} must be a whole number") from None
     if number < least and number not in also:
         allowed = "".join(f" or {other}" for other in also)
-        raise PlanError(f"{call}({name}={number}): {name} must be at least {least}{allowed}{hint}")
+        raise PlanError(f"{call}({name}={number}): {name} must be at least {least}{allowed}")
     return number
 
 
-def optional_seed(call: str, seed: Any) -> int | None:
-    """A seed, or None."""
-    return None if seed is None else whole_number(call, "seed", seed, -(2**63))
+def keep_whole(node: Any, name: str, least: int, *, also: tuple[int, ...] = ()) -> None:
+    """Check a node's field as ``whole_number`` does and keep it as a plain int: states and digests depend on it."""
+    object.__setattr__(node, name, whole_number(node.kind, name, getattr(node, name), least, also=also))
+
+
+def keep_seed(node: Any) -> None:
+    """The same for a seed, which may be None."""
+    if node.seed is not None:
+        keep_whole(node, "seed", -(2**63))
 
 
 def function(call: str, name: str, value: Any) -> Callable[..., Any]:

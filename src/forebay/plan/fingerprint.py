@@ -2,8 +2,8 @@
 
 Functions count by their code, defaults, closure and the globals they name, so that an edited function, or the
 same lambda over another captured number, is another function. What a program changes while it runs (lists,
-dicts, objects with attributes) counts by its type only: a digest that moves during a run is of no use. Large
-arrays are sampled, not read whole.
+dicts, arrays, objects with attributes) counts by its form only: a digest that moves during a run is of no use. Data
+that is hashed for its content is sampled where it is large.
 """
 
 import functools
@@ -37,6 +37,7 @@ class _Hasher:
     def __init__(self) -> None:
         self.state = blake2b(digest_size=8)
         self._seen: dict[int, int] = {}
+        self._kept: list[Any] = []  # An id means something only as long as its object lives.
 
     def feed(self, value: Any) -> None:
         """Dispatch on what the value is; objects met before count by when they were first met."""
@@ -49,6 +50,7 @@ class _Hasher:
             self._text(str(self._seen[id(value)]))
             return
         self._seen[id(value)] = len(self._seen)
+        self._kept.append(value)
         for part in self._parts(value):
             self.feed(part)
 
@@ -99,13 +101,18 @@ class _Hasher:
         yield function.__kwdefaults__
         for cell in function.__closure__ or ():
             try:
-                yield cell.cell_contents
+                yield _captured(cell.cell_contents)
             except ValueError:  # Not bound yet: a function that refers to itself while it is being made.
                 yield "unbound"
         for name in sorted(_names(function.__code__)):
             if name in function.__globals__:
                 yield name
-                yield function.__globals__[name]
+                yield _captured(function.__globals__[name])
+
+
+def _captured(value: Any) -> Any:
+    """What a function refers to. An array may be its scratch space, so only its form counts."""
+    return (str(value.dtype), value.shape) if isinstance(value, np.ndarray) else value
 
 
 def _names(code: types.CodeType) -> set[str]:

@@ -1,6 +1,9 @@
 """Whether a saved state belongs to a plan, and if not, what differs."""
 
+import json
 import re
+from hashlib import blake2b
+from typing import Any
 
 from forebay.errors import CursorError
 from forebay.plan.node import Node
@@ -17,12 +20,40 @@ def plan_lines(node: Node) -> list[str]:
     return lines
 
 
-def layout(node: Node) -> str:
+def layout(node: Node, rules: tuple[Any, ...]) -> str:
     """How an optimised plan is run: cursors fit wherever this is the same."""
-    inputs = ",".join(layout(child) for child in node.inputs)
+    inputs = ",".join(layout(child, rules) for child in node.inputs)
     if node.traits.transparent:
         return inputs
-    return f"{node.layout()}({inputs})" if inputs else node.layout()
+    own = node.layout()
+    if node.traits.makes_plans:
+        own += "".join(f" {rule.__name__}" for rule in rules)
+    return f"{own}({inputs})" if inputs else own
+
+
+def signed(state: dict[str, Any]) -> dict[str, Any]:
+    """The state with a checksum, so that no operator has to expect numbers that none of them wrote."""
+    text = _text(state)
+    # Read back from the text, it shares nothing with the iterator that it describes.
+    return {**json.loads(text), "checksum": _checksum(text)}
+
+
+def check_signature(state: dict[str, Any]) -> None:
+    """CursorError if the state is not as it was signed."""
+    rest = {key: value for key, value in state.items() if key != "checksum"}
+    if state["checksum"] != _checksum(_text(rest)):
+        raise CursorError("the state has been changed or damaged since state_dict() returned it")
+
+
+def _text(state: dict[str, Any]) -> str:
+    try:
+        return json.dumps(state, sort_keys=True)
+    except (TypeError, ValueError, RecursionError) as error:
+        raise CursorError(f"the state is not JSON: {error}; perhaps a generator's own state_dict() is not") from error
+
+
+def _checksum(text: str) -> str:
+    return blake2b(text.encode(), digest_size=8).hexdigest()
 
 
 def check_same_plan(saved: list[str], here: list[str], strict: bool) -> None:

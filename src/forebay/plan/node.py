@@ -25,12 +25,14 @@ class Traits:
         one_to_one: row i of the output is made from row i of the input, and there are as many.
         same_elements: elements pass through as they are, though perhaps not all of them, or in another order.
         transparent: nothing about the rows changes at all, so that a cursor means the same with or without.
+        makes_plans: makes plans of its own while it runs, so that how those run is part of its cursors.
         random: has a `seed`, which is filled in before running where the user gave none.
     """
 
     one_to_one: bool = False
     same_elements: bool = False
     transparent: bool = False
+    makes_plans: bool = False
     random: bool = False
 
 

@@ -25,19 +25,19 @@ def common_spec(specs: Sequence[Any | None]) -> Any | None:
         return None
     flat = [flatten(spec, (TensorSpec,)) for spec in specs]
     structure = flat[0][1]
-    if any(other != structure for _, other in flat):
+    orders = [other.leaf_order(structure) for _, other in flat]
+    if None in orders:
         return None
-    merged = [_merge(leaves) for leaves in zip(*(leaves for leaves, _ in flat))]
+    ordered = [[leaves[i] for i in order] for (leaves, _), order in zip(flat, orders) if order is not None]
+    merged = [_merge(leaves) for leaves in zip(*ordered)]
     return None if None in merged else structure.unflatten(merged)
 
 
 def same_kind(one: Any, other: Any) -> bool:
     """Whether elements of both specs could come out of one dataset: same structure and dtypes, any shapes."""
-    (leaves, structure), (others, other_structure) = (
-        flatten(one, (TensorSpec,)),
-        flatten(other, (TensorSpec,)),
-    )
-    return structure == other_structure and all(a.dtype == b.dtype for a, b in zip(leaves, others))
+    (leaves, structure), (others, other_structure) = flatten(one, (TensorSpec,)), flatten(other, (TensorSpec,))
+    order = other_structure.leaf_order(structure)
+    return order is not None and all(leaf.dtype == others[i].dtype for leaf, i in zip(leaves, order))
 
 
 def _merge(leaves: Sequence[TensorSpec]) -> TensorSpec | None:

@@ -1,5 +1,6 @@
 """Take, skip and shard as arithmetic on row numbers."""
 
+from forebay.ops.prefetch import prefetch_below
 from forebay.ops.shard import Shard
 from forebay.ops.skip import Skip
 from forebay.ops.slice_rows import SliceRows
@@ -9,7 +10,7 @@ from forebay.plan import Node
 
 def push_down_slices(node: Node) -> Node | None:
     """Turn a window over rows that can be read by number into reads of just those rows."""
-    if not isinstance(node, (Take, Skip, Shard)):
+    if not isinstance(node, (Take, Skip, Shard)) or prefetch_below(node.input) is not None:
         return None
     access = node.input.access()
     if access is None:

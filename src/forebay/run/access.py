@@ -52,11 +52,18 @@ class ReadRows(Operator):
         try:
             block = self._access.read(start, start + rows, self._epoch)
         except ForebayError:
-            if rows == 1:
-                raise
-            # Rows before the faulty one still have to come out, so approach it in smaller steps.
-            self._pace.rows = rows // 2
-            return self.pull()
-        self._pace.observe(rows, block.nbytes, time.perf_counter() - began)
-        self._position += rows
+            block = gather_until_fault(self._access, np.arange(start, start + rows), self._epoch)
+        self._pace.observe(block.rows, block.nbytes, time.perf_counter() - began)
+        self._position += block.rows
         return block.at(Cursor({"row": start}))
+
+
+def gather_until_fault(access: Access, indices: Indices, epoch: int) -> Block:
+    """These rows, or as many of the first ones as can be had: rows before a faulty one come out before the error."""
+    while True:
+        try:
+            return access.gather(indices, epoch)
+        except ForebayError:
+            if len(indices) == 1:
+                raise
+            indices = indices[: len(indices) // 2]

@@ -5,6 +5,8 @@ from dataclasses import dataclass
 from itertools import chain, starmap
 from typing import Any
 
+import numpy as np
+
 from forebay.block import (
     Block,
     Column,
@@ -17,6 +19,7 @@ from forebay.block import (
     concat_blocks,
     flatten,
 )
+from forebay.block.leaf import detached
 from forebay.errors import ForebayError
 from forebay.run.keys import Generators, key_of
 from forebay.run.operator import Site
@@ -33,10 +36,14 @@ class Stage:
 
 
 class RowCalls:
-    """Runs one function, or several back to back, on every element of a block."""
+    """Runs one function, or several back to back, on every element of a block.
 
-    def __init__(self, *stages: Stage) -> None:
+    `keep` says that the block is still needed afterwards, whatever the function does to its arguments.
+    """
+
+    def __init__(self, *stages: Stage, keep: bool = False) -> None:
         self._stages = stages
+        self._keep = keep
         self._normalizers = [Normalizer() for _ in stages[1:]]
         self._generators: list[Generators | None] = [None] * len(stages)
         self._epoch: int | None = None
@@ -50,7 +57,7 @@ class RowCalls:
             return self._step_by_step(block, indices, epoch)
         results: list[Any] = []
         try:
-            results.extend(self._chain(block))
+            self._collect(self._chain(block), results)
         except Exception as error:
             return results, self._fault(block, indices, len(results), error)
         if len(results) < block.rows:
@@ -58,9 +65,24 @@ class RowCalls:
             return results, self._fault(block, indices, len(results), StopIteration())
         return results, None
 
+    @staticmethod
+    def _collect(values: Iterator[Any], results: list[Any]) -> None:
+        for first in values:
+            if isinstance(first, (np.generic, str, bytes, int, float)):
+                # Values that cannot change later may be kept as they are.
+                results.append(first)
+                results.extend(values)
+            else:
+                results.append(detached(first))
+                results.extend(map(detached, values))
+            # A function that raised StopIteration has only seemed to end the values: do not ask for more.
+            return
+
     def _chain(self, block: Block) -> Iterator[Any]:
         """The results, one element through all functions before the next: only one is ever in between."""
-        iterator = block.private().calls(self._stages[0].function)
+        # A single function is never called again for the same rows, so it may have them for itself.
+        rows = block.scratch() if self._keep or len(self._stages) > 1 else block.private()
+        iterator = rows.calls(self._stages[0].function)
         for stage, normalize in zip(self._stages[1:], self._normalizers):
             # The first value is looked at now, since it decides how values are passed on.
             first = normalize(next(iterator))
@@ -70,12 +92,12 @@ class RowCalls:
 
     def _fault(self, block: Block, indices: Indices, row: int, cause: Exception) -> ForebayError:
         """What went wrong at a row, found by going through it once more, step by step."""
-        _, error = self._step_by_step(block.slice(row, row + 1), indices[row : row + 1], 0)
-        if error is None:
-            # It went well this time: the function does not depend on its arguments alone.
-            stage = self._stages[-1]
-            error = stage.site.function_error(int(indices[row]), stage.name, cause)
-        return error
+        error = None
+        if len(self._stages) > 1:
+            _, error = self._step_by_step(block.slice(row, row + 1), indices[row : row + 1], 0)
+        # If it went well this time, the function does not depend on its arguments alone.
+        stage = self._stages[-1]
+        return error or stage.site.function_error(int(indices[row]), stage.name, cause)
 
     def _step_by_step(self, block: Block, indices: Indices, epoch: int) -> tuple[list[Any], ForebayError | None]:
         self._rekey(epoch)
@@ -97,7 +119,7 @@ class RowCalls:
                         value = normalize(value)
                         several = normalize.unpacks
                     done += 1
-                results.append(value)
+                results.append(detached(value))
         except RowError as error:
             return results, self._stages[done].site.data_error(index, error.text)
         except Exception as error:
@@ -143,7 +165,7 @@ class ColumnCalls:
         return concat_blocks(parts) if parts else None, fault
 
     def _apply(self, block: Block) -> Block:
-        arguments = block.private()
+        arguments = block.scratch(whole=True)
         element = arguments.structure.unflatten([array_of(column) for column in arguments.columns])
         result = self._stage.function(*element) if block.structure.is_tuple else self._stage.function(element)
         leaves, structure = flatten(result)

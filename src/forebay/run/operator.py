@@ -64,6 +64,11 @@ class Operator(ABC):
         self.inputs = inputs
         self._pending: ForebayError | None = None
 
+    def begin(self, cursor: Cursor, epoch: int) -> int:
+        """``seek``, after which nothing is left of an error that was waiting. Readers call this."""
+        self._pending = None
+        return self.seek(cursor, epoch)
+
     @abstractmethod
     def seek(self, cursor: Cursor, epoch: int) -> int:
         """Continue at or before the cursor in that epoch; the number of rows that come before it."""

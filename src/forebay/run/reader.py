@@ -17,7 +17,7 @@ class Reader:
     def seek(self, cursor: Cursor, epoch: int) -> None:
         """Continue exactly at the cursor."""
         self._waiting.clear()
-        self._drop = self._operator.seek(cursor, epoch)
+        self._drop = self._operator.begin(cursor, epoch)
 
     def peek(self) -> Block | None:
         """What is at hand without taking it: at least one row, or None at the end."""

@@ -8,7 +8,7 @@ import numpy as np
 from forebay.block import LEAF, Block, Indices, TensorSpec
 from forebay.block.dense import Dense
 from forebay.errors import PlanError
-from forebay.plan.check import whole_number
+from forebay.plan.check import keep_whole
 from forebay.plan.node import INFINITE, Build, Node
 from forebay.run import Access, Operator, ReadRows, Setup
 
@@ -52,9 +52,12 @@ class Range(Node):
 
     def __post_init__(self) -> None:
         for name in ("start", "stop", "step"):
-            whole_number("range", name, getattr(self, name), -(2**63))
+            keep_whole(self, name, -(2**63))
         if self.step == 0:
             raise PlanError("range(step=0): step must not be zero")
+        rows = range(self.start, self.stop, self.step)
+        if rows and not all(-(2**63) <= row < 2**63 for row in (rows[0], rows[-1])):
+            raise PlanError(f"range({self.start}, {self.stop}, {self.step}): the numbers do not fit into int64")
         if self.output_type.kind not in "iuf":
             raise PlanError(f"range(output_type={self.output_type}): output_type must be a number type")
 
@@ -86,8 +89,10 @@ class Counter(Node):
     kind = "counter"
 
     def __post_init__(self) -> None:
-        whole_number("counter", "start", self.start, -(2**63))
-        whole_number("counter", "step", self.step, -(2**63))
+        keep_whole(self, "start", -(2**63))
+        keep_whole(self, "step", -(2**63))
+        if max(abs(self.start), abs(self.step)) >= 2**63:
+            raise PlanError(f"counter(start={self.start}, step={self.step}): the numbers do not fit into int64")
         if self.dtype.kind not in "iuf":
             raise PlanError(f"counter(dtype={self.dtype}): dtype must be a number type")
 

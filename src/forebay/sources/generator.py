@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from forebay.block import Block, Cursor, RowBuilder, RowError, TensorSpec, flatten
+from forebay.block.leaf import detached
 from forebay.block.spec import BYTES, OBJECT, TEXT
 from forebay.errors import ForebayError, PlanError
 from forebay.plan.check import function
@@ -31,6 +32,8 @@ class Generator(Node):
 
     def __post_init__(self) -> None:
         function(self.kind, "generator", self.generator)
+        if not isinstance(self.args, (tuple, list)):
+            raise PlanError(f"from_generator(args={self.args!r}): args must be a tuple of arguments")
         if self.output_signature is not None:
             for leaf in flatten(self.output_signature, (TensorSpec,))[0]:
                 if not isinstance(leaf, TensorSpec):
@@ -99,7 +102,7 @@ class _RunGenerator(Operator):
         try:
             while len(elements) < self._pace.rows:
                 element = next(iterator)
-                elements.append(element if self._conform is None else self._conform(element))
+                elements.append(detached(element if self._conform is None else self._conform(element)))
                 if len(elements) % 16 == 0 and not self._pace.in_time(began):
                     break
         except StopIteration:
@@ -149,14 +152,13 @@ class _Conform:
         if leaves is None:
             other = flatten(element)[1]
             raise RowError(0, f"the generator gave the structure {other}, output_signature says {self._structure}")
-        paths = self._structure.paths()
+        names = self._structure.leaf_names()
         return self._structure.unflatten(
-            [_cast(spec, leaf, path) for spec, leaf, path in zip(self._specs, leaves, paths)]
+            [_cast(spec, leaf, name) for spec, leaf, name in zip(self._specs, leaves, names)]
         )
 
 
-def _cast(spec: TensorSpec, value: Any, path: str) -> Any:
-    named = f"leaf {path}" if path else "the value"
+def _cast(spec: TensorSpec, value: Any, named: str) -> Any:
     if spec.dtype == OBJECT:
         return value
     if spec.dtype in (BYTES, TEXT):
@@ -183,9 +185,14 @@ def _cast(spec: TensorSpec, value: Any, path: str) -> Any:
 
 def signature_from_types(types: Any, shapes: Any) -> Any:
     """The signature that tf.data's older `output_types` and `output_shapes` arguments stand for."""
-    if isinstance(types, dict):
-        return {key: signature_from_types(types[key], None if shapes is None else shapes[key]) for key in types}
-    if isinstance(types, tuple):
-        parts = shapes if shapes is not None else (None,) * len(types)
-        return tuple(signature_from_types(part, shape) for part, shape in zip(types, parts, strict=True))
+    try:
+        if isinstance(types, dict):
+            return {key: signature_from_types(types[key], None if shapes is None else shapes[key]) for key in types}
+        if isinstance(types, tuple):
+            parts = shapes if shapes is not None else (None,) * len(types)
+            if len(parts) != len(types):
+                raise PlanError(f"from_generator(): {len(types)} output_types, but {len(parts)} output_shapes")
+            return tuple(signature_from_types(part, shape) for part, shape in zip(types, parts))
+    except (KeyError, TypeError) as error:
+        raise PlanError(f"from_generator(): output_shapes has another structure than output_types: {error!r}") from None
     return TensorSpec(shapes, types)

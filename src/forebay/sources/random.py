@@ -8,7 +8,7 @@ import numpy as np
 from forebay.block import LEAF, Block, Indices, TensorSpec
 from forebay.block.dense import Dense
 from forebay.errors import InternalError
-from forebay.plan.check import flag, optional_seed
+from forebay.plan.check import flag, keep_seed
 from forebay.plan.node import INFINITE, Build, Node, Traits
 from forebay.run import Access, Operator, ReadRows, Setup
 from forebay.run.keys import key_of, words
@@ -45,7 +45,7 @@ class Random(Node):
     traits = Traits(random=True)
 
     def __post_init__(self) -> None:
-        optional_seed("random", self.seed)
+        keep_seed(self)
         flag("random", "rerandomize_each_iteration", self.rerandomize_each_iteration)
 
     def cardinality(self) -> int:

@@ -1,9 +1,8 @@
 """Arrays in memory or mapped from disk: ``from_tensor_slices`` and ``from_tensors``."""
 
-import mmap
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from functools import partial
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -18,56 +17,33 @@ from forebay.block import (
     column_from_rows,
     flatten,
 )
-from forebay.block.dense import Dense
 from forebay.block.objects import Objects
 from forebay.errors import PlanError
 from forebay.plan.fingerprint import digest
 from forebay.plan.node import Build, Node
 from forebay.run import Access, Operator, ReadRows, Setup
-
-# Pages of a mapped file stay in the process's resident memory once read. After this many bytes they are given
-# back to the system, which keeps them in its page cache as long as it likes.
-_RELEASE_EVERY = 32 << 20
+from forebay.sources.mapped import FileRows
 
 
 class _Columns(Access):
     """Rows of columns that the user owns."""
 
-    def __init__(self, structure: Structure, columns: Sequence[Column], length: int) -> None:
-        super().__init__(length)
-        self._structure = structure
-        self._columns = columns
-        self._maps = [found for column in columns if (found := _mapping(column)) is not None]
-        self._since_release = 0
+    def __init__(self, node: "Slices") -> None:
+        super().__init__(node.length)
+        self._structure = node.structure
+        self._sources = list(zip(node.columns, node.files))
 
     def read(self, start: int, stop: int, epoch: int) -> Block:
-        """Views, except of mapped files, which are read at once."""
-        block = Block(self._structure, [c.slice(start, stop) for c in self._columns], stop - start)
-        return self._released(block.private()) if self._maps else block
+        """Views, except of mapped files."""
+        columns = [
+            column.slice(start, stop) if file is None else file.read(start, stop) for column, file in self._sources
+        ]
+        return Block(self._structure, columns, stop - start)
 
     def gather(self, indices: Indices, epoch: int) -> Block:
         """Copies of the rows."""
-        columns = [column.take(indices) for column in self._columns]
-        return self._released(Block(self._structure, columns, len(indices)))
-
-    def _released(self, block: Block) -> Block:
-        if self._maps:
-            self._since_release += block.nbytes
-            if self._since_release > _RELEASE_EVERY:
-                self._since_release = 0
-                for mapping in self._maps:
-                    mapping.madvise(mmap.MADV_DONTNEED)
-        return block
-
-
-def _mapping(column: Column) -> mmap.mmap | None:
-    """The shared mapping behind a column. Private ones (mode "c") hold writes that releasing would throw away."""
-    base: Any = column.values if isinstance(column, Dense) else None
-    shared = False
-    while isinstance(base, np.ndarray):
-        shared = shared or (isinstance(base, np.memmap) and base.mode in ("r", "r+", "w+"))
-        base = base.base
-    return base if shared and isinstance(base, mmap.mmap) and hasattr(mmap, "MADV_DONTNEED") else None
+        columns = [column.take(indices) if file is None else file.gather(indices) for column, file in self._sources]
+        return Block(self._structure, columns, len(indices))
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -81,6 +57,11 @@ class Slices(Node):
 
     kind = "from_tensor_slices"
 
+    @cached_property
+    def files(self) -> tuple[FileRows | None, ...]:
+        """The mapped file behind each column, where there is one."""
+        return tuple(FileRows.behind(column) for column in self.columns)
+
     def cardinality(self) -> int:
         """The length of the arrays."""
         return self.length
@@ -91,7 +72,7 @@ class Slices(Node):
 
     def access(self) -> Access:
         """By number."""
-        return _Columns(self.structure, self.columns, self.length)
+        return _Columns(self)
 
     def lower(self, setup: Setup, build: Build) -> Operator:
         """Read by number."""
@@ -107,7 +88,8 @@ class Slices(Node):
 
     def signature(self) -> str:
         """Rows, leaves, and a digest of the data."""
-        return f"{self.describe()}#{digest(tuple(column.buffers() for column in self.columns))}"
+        content = (c.buffers() if file is None else file.sample() for c, file in zip(self.columns, self.files))
+        return f"{self.describe()}#{digest(tuple(content))}"
 
 
 def slices(tensors: Any, label: str | None, where: str) -> Slices:
@@ -115,15 +97,15 @@ def slices(tensors: Any, label: str | None, where: str) -> Slices:
     leaves, structure = _flat("from_tensor_slices", tensors)
     columns = [
         None if leaf is None else _column("from_tensor_slices", path, partial(column_from_array, leaf, owned=False))
-        for path, leaf in zip(structure.paths(), leaves)
+        for path, leaf in zip(structure.leaf_names(), leaves)
     ]
-    lengths = {path: len(column) for path, column in zip(structure.paths(), columns) if column is not None}
+    lengths = {path: len(column) for path, column in zip(structure.leaf_names(), columns) if column is not None}
     if len(set(lengths.values())) > 1:
-        listed = ", ".join(f"{_named(path)}: {length}" for path, length in lengths.items())
+        listed = ", ".join(f"{path}: {length}" for path, length in lengths.items())
         raise PlanError(f"from_tensor_slices(): all leaves must have the same length, got {listed}")
     length = next(iter(lengths.values()))
     # A leaf that is None is None in every element.
-    filled = tuple(Objects(np.full(length, None)) if column is None else column for column in columns)
+    filled = tuple(Objects(np.full(length, None)) if column is None else column.shared() for column in columns)
     return Slices(structure=structure, columns=filled, length=length, label=label, where=where)
 
 
@@ -132,9 +114,16 @@ def single_element(tensors: Any, label: str | None, where: str) -> Slices:
     leaves, structure = _flat("from_tensors", tensors)
     columns = [
         _column("from_tensors", path, partial(column_from_rows, [leaf]))
-        for path, leaf in zip(structure.paths(), leaves)
+        for path, leaf in zip(structure.leaf_names(), leaves)
     ]
-    return Slices(structure=structure, columns=tuple(columns), length=1, whole=True, label=label, where=where)
+    return Slices(
+        structure=structure,
+        columns=tuple(column.shared() for column in columns),
+        length=1,
+        whole=True,
+        label=label,
+        where=where,
+    )
 
 
 def _flat(call: str, tensors: Any) -> tuple[list[Any], Structure]:
@@ -148,9 +137,9 @@ def _column(call: str, path: str, make: Callable[[], Column]) -> Column:
     try:
         return make()
     except RowError as error:
-        raise PlanError(f"{call}(): {_named(path)} {error.text}") from None
+        raise PlanError(f"{call}(): {path} {error.text}") from None
     except ValueError as error:
-        raise PlanError(f"{call}(): {_named(path)} does not form an array: {error}") from error
+        raise PlanError(f"{call}(): {path} does not form an array: {error}") from error
 
 
 def _tables_as_dicts(tensors: Any) -> Any:
@@ -161,7 +150,3 @@ def _tables_as_dicts(tensors: Any) -> Any:
         if hasattr(tensors, "to_numpy"):
             return tensors.to_numpy()
     return tensors
-
-
-def _named(path: str) -> str:
-    return f"leaf {path}" if path else "the value"

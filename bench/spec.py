@@ -1,0 +1,170 @@
+"""What a workload declares: who runs, on how many rows, and what Forebay is meant to reach."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+Sample = dict[str, Any]
+"""One measurement. ``value`` is in the workload's unit; the other keys are kept as raw facts."""
+
+MB = 1_000_000
+
+
+@dataclass(frozen=True)
+class Task:
+    """What the child process is asked to do."""
+
+    rows: int
+    verify: bool
+    """Check every row that comes out, after the timed part."""
+
+
+@dataclass(frozen=True)
+class Contender:
+    """One library in one setting. ``measure`` runs in a fresh interpreter and imports the library itself."""
+
+    name: str
+    library: str
+    measure: Callable[[Task], Sample]
+    note: str = ""
+    rows: int | None = None
+    """Fewer rows than the workload's, where the library is so slow that a whole run says no more."""
+    reference: bool = False
+    """Shown for orientation: it does not do quite the same work, so no target is judged against it."""
+
+
+@dataclass(frozen=True)
+class Unit:
+    """How values read. Throughput is better when higher, latency when lower."""
+
+    name: str
+    higher_is_better: bool
+
+
+ROWS_PER_SECOND = Unit("rows/s", higher_is_better=True)
+MILLISECONDS = Unit("ms", higher_is_better=False)
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """How a target came out. ``reached`` is None where there is nothing to judge (a peer is missing)."""
+
+    target: str
+    measured: str
+    reached: bool | None
+
+
+class Figures(Protocol):
+    """The medians a target may ask for; None for a contender that did not run."""
+
+    def value(self, contender: str) -> float | None: ...
+
+    def fact(self, contender: str, key: str) -> Any: ...
+
+    def fastest(self, library: str) -> str | None: ...
+
+
+class Target(Protocol):
+    def judge(self, figures: Figures) -> Verdict: ...
+
+
+@dataclass(frozen=True)
+class TimesFaster:
+    """``subject`` reaches ``times`` the throughput of ``library``.
+
+    ``usual`` is the contender that shows the library as its documentation uses it. A hand-tuned setting may
+    be faster still: a target counts as reached only if it holds against the library's fastest contender,
+    and the report says so when it holds against the usual one alone.
+    """
+
+    subject: str
+    times: float
+    library: str
+    usual: str
+
+    def judge(self, figures: Figures) -> Verdict:
+        text = f"{self.subject}: at least {self.times:g}x {self.usual}"
+        ours, usual = figures.value(self.subject), figures.value(self.usual)
+        best_name = figures.fastest(self.library)
+        if ours is None or usual is None or best_name is None:
+            return Verdict(text, "not measured", None)
+        best = figures.value(best_name)
+        assert best is not None
+        measured = f"{ours / usual:.1f}x"
+        if best_name != self.usual:
+            measured += f"; {ours / best:.1f}x the faster '{best_name}'"
+        if ours / usual >= self.times > ours / best:
+            measured += " (reached against the usual setting only)"
+        return Verdict(text, measured, ours / best >= self.times)
+
+
+@dataclass(frozen=True)
+class ValueBelow:
+    """The contender's median, or its named fact divided by ``scale``, stays below ``limit``."""
+
+    subject: str
+    limit: float
+    unit: str
+    what: str
+    fact: str | None = None
+    scale: float = 1.0
+
+    def judge(self, figures: Figures) -> Verdict:
+        text = f"{self.subject}: {self.what} below {self.limit:g} {self.unit}"
+        got = figures.value(self.subject) if self.fact is None else figures.fact(self.subject, self.fact)
+        if got is None:
+            return Verdict(text, "not measured", None)
+        got /= self.scale
+        return Verdict(text, f"{got:.3g} {self.unit}", got < self.limit)
+
+
+@dataclass(frozen=True)
+class Empty:
+    """The contender's named fact, a list, has nothing in it."""
+
+    subject: str
+    fact: str
+    what: str
+
+    def judge(self, figures: Figures) -> Verdict:
+        got = figures.fact(self.subject, self.fact)
+        text = f"{self.subject}: {self.what}"
+        if got is None:
+            return Verdict(text, "not measured", None)
+        return Verdict(text, ", ".join(got) or "none", not got)
+
+
+@dataclass(frozen=True)
+class Workload:
+    """One file under ``bench/workloads`` declares one or more of these as ``WORKLOADS``."""
+
+    name: str
+    title: str
+    unit: Unit
+    contenders: tuple[Contender, ...]
+    targets: tuple[Target, ...] = ()
+    rows: int = 0
+    quick_rows: int = 0
+    parameters: Mapping[str, Any] = field(default_factory=dict)
+    ratios_of: tuple[str, ...] = ("forebay",)
+    """The contenders whose lead over each of the others is shown."""
+    notes: str = ""
+
+    def __post_init__(self) -> None:
+        names = [contender.name for contender in self.contenders]
+        if len(set(names)) != len(names):
+            raise ValueError(f"{self.name}: contenders need distinct names, got {names}")
+
+    def contender(self, name: str) -> Contender:
+        """The contender of that name."""
+        for each in self.contenders:
+            if each.name == name:
+                return each
+        raise KeyError(f"{self.name} has no contender {name!r}")
+
+    def rows_for(self, contender: Contender, quick: bool) -> int:
+        """How many rows this contender processes."""
+        rows = self.quick_rows if quick else self.rows
+        return rows if contender.rows is None else min(rows, contender.rows)

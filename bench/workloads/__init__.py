@@ -1,0 +1,22 @@
+"""The workloads, in the order in which they run. Adding one is one file here and one entry below."""
+
+from __future__ import annotations
+
+from bench.spec import Workload
+from bench.workloads import import_time, resume, w0_map, w1_shuffle, w2_slices
+
+WORKLOADS: tuple[Workload, ...] = (
+    *w0_map.WORKLOADS,
+    *w1_shuffle.WORKLOADS,
+    *w2_slices.WORKLOADS,
+    *import_time.WORKLOADS,
+    *resume.WORKLOADS,
+)
+
+
+def find(name: str) -> Workload:
+    """The workload of that name."""
+    for workload in WORKLOADS:
+        if workload.name == name:
+            return workload
+    raise KeyError(f"no workload {name!r}; there are {', '.join(each.name for each in WORKLOADS)}")

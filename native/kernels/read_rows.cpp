@@ -1,0 +1,26 @@
+#include <unistd.h>
+
+#include <cerrno>
+
+#include "kernels.hpp"
+
+namespace forebay {
+
+int read_rows(int file, std::int64_t offset, std::int64_t stride, std::size_t row_bytes, const std::int64_t* rows,
+              std::size_t count, std::uint8_t* out) {
+  for (std::size_t i = 0; i < count; ++i) {
+    std::size_t done = 0;
+    while (done < row_bytes) {
+      const auto at = static_cast<off_t>(offset + rows[i] * stride + static_cast<std::int64_t>(done));
+      const ssize_t got = ::pread(file, out + done, row_bytes - done, at);
+      if (got < 0 && errno == EINTR) continue;
+      if (got < 0) return errno;
+      if (got == 0) return kEndOfFile;
+      done += static_cast<std::size_t>(got);
+    }
+    out += row_bytes;
+  }
+  return 0;
+}
+
+}  // namespace forebay

@@ -1,0 +1,23 @@
+"""All cases, from one table per family."""
+
+from conformance.case import Case
+from conformance.cases import (
+    chains,
+    combine,
+    failures,
+    functions,
+    generators,
+    randomness,
+    rows,
+    shuffles,
+    sources,
+)
+
+TABLES = (sources, generators, rows, functions, combine, shuffles, randomness, chains, failures)
+
+CASES: tuple[Case, ...] = tuple(case for table in TABLES for case in table.CASES)
+BY_ID: dict[str, Case] = {case.id: case for case in CASES}
+
+if len(BY_ID) != len(CASES):
+    ids = [case.id for case in CASES]
+    raise ValueError(f"case ids used twice: {sorted({i for i in ids if ids.count(i) > 1})}")

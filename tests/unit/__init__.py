@@ -1,0 +1,1 @@
+"""Each part of the engine on its own."""

@@ -1,0 +1,192 @@
+"""Digests: the same in every process, and different for what is different."""
+
+import functools
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+from forebay.plan.fingerprint import digest, function_name
+from unit.support import python
+
+PROGRAM = """
+import functools
+import numpy as np
+from forebay.plan.fingerprint import digest
+
+LIMIT = 3
+NAMES = frozenset({"a", "b", "c", "d"})
+
+def helper(x):
+    return x in {"x", "y", "z"} or x in NAMES
+
+def function(x, *, scale=(1, 2.5, None, b"x", "é", True)):
+    table = {"k": lambda y: y + LIMIT}
+    return helper(x), table, [i for i in range(LIMIT)], np.mean(x)
+
+class Reader:
+    def read(self, x):
+        return x
+
+values = [
+    function, helper, Reader().read, Reader, np.mean, len, functools.partial(function, 1, scale=2),
+    NAMES, (1, "a", b"b", 2.5, None, 1j), np.arange(10.0), np.arange(200_000).reshape(-1, 2), np.dtype("f4"),
+    np.int8(3), np.array(["a", None, 3], object), np.zeros(3, [("a", "i4"), ("b", "f8")]),
+]
+"""
+
+
+def test_digests_are_the_same_in_every_process() -> None:
+    code = PROGRAM + "print([digest(value) for value in values])"
+    found = {
+        subprocess.run(
+            [sys.executable, "-c", code],
+            env=os.environ | {"PYTHONHASHSEED": seed},
+            capture_output=True,
+            text=True,
+            check=True,
+            timeout=60,
+        ).stdout
+        for seed in ("0", "1", "12345")
+    }
+    assert len(found) == 1
+    assert len(set(eval(found.pop()))) == 15
+
+
+def test_digests_do_not_depend_on_what_was_digested_before() -> None:
+    code = PROGRAM + (
+        "first = [digest(value) for value in values]\n"
+        "keep = [tuple(range(n)) for n in range(1000)]\n"
+        "print(first == [digest(value) for value in values], first == [digest(v) for v in reversed(values)][::-1])"
+    )
+    assert python(code) == "True True\n"
+
+
+def objects(*values: Any) -> np.ndarray:
+    array = np.empty(len(values), object)
+    array[:] = values
+    return array
+
+
+def adding(amount: Any) -> Callable[[Any], Any]:
+    return lambda x: x + amount
+
+
+DIFFERENT: list[tuple[Any, Any]] = [
+    (1, 2),
+    (1, True),
+    (1, 1.0),
+    (0.0, -0.0),
+    ("1", 1),
+    ("a", b"a"),
+    ((1, 2), (2, 1)),
+    ((1, (2,)), (1, 2)),
+    (((), ()), ((),)),
+    (frozenset({1, 2}), frozenset({1, 3})),
+    (np.zeros(3), np.ones(3)),
+    (np.zeros(3), np.zeros((3, 1))),
+    (np.zeros(3), np.zeros(3, np.float32)),
+    (np.int8(1), np.int16(1)),
+    ((np.zeros((2, 3)), np.zeros((3, 2))), (np.zeros((2, 3)), np.zeros((2, 3)))),
+    ((objects(1, 2), objects(3, 4)), (objects(1, 2), objects(3, 5))),
+    (lambda x: x + 1, lambda x: x + 2),
+    (lambda x: x + 1, lambda x: x - 1),
+    (lambda x: x.real, lambda x: x.imag),
+    (lambda x: abs(x), lambda x: bool(x)),
+    (lambda x: [y + 1 for y in x], lambda x: [y + 2 for y in x]),
+    (lambda x, y=1: x, lambda x, y=2: x),
+    (lambda x, *, y=1: x, lambda x, *, y=2: x),
+    (adding(1), adding(2)),
+    (adding(adding(1)), adding(adding(2))),
+    (functools.partial(max, 1), functools.partial(max, 2)),
+    (functools.partial(max, key=abs), functools.partial(max, key=len)),
+    (functools.partial(max), functools.partial(min)),
+    (len, abs),
+    (int, float),
+    ("a".upper, "a".lower),
+]
+
+
+@pytest.mark.parametrize(("one", "other"), DIFFERENT, ids=[str(i) for i in range(len(DIFFERENT))])
+def test_different_things_have_different_digests(one: Any, other: Any) -> None:
+    assert digest(one) != digest(other)
+
+
+def test_equal_things_have_equal_digests() -> None:
+    for make in (
+        lambda: (1, "a", (2.5, None)),
+        lambda: np.arange(12).reshape(3, 4),
+        lambda: np.arange(24).reshape(6, 4)[::2],
+        lambda: adding((1, np.int64(2))),
+        lambda: functools.partial(max, 1, key=abs),
+        lambda: frozenset(["x", "y", "z"]),
+        lambda: objects("a", None, 3),
+    ):
+        assert digest(make()) == digest(make())
+    # Only the numbers count, not how they lie in memory.
+    assert digest(np.arange(6).reshape(2, 3)) == digest(np.asfortranarray(np.arange(6).reshape(2, 3)))
+
+
+def test_a_function_that_calls_itself_has_a_digest() -> None:
+    def countdown(n: int) -> int:
+        return 0 if n == 0 else countdown(n - 1)
+
+    def even(n: int) -> bool:
+        return n == 0 or odd(n - 1)
+
+    def odd(n: int) -> bool:
+        return n != 0 and even(n - 1)
+
+    assert len({digest(countdown), digest(even), digest(odd)}) == 3
+
+
+def test_large_arrays_are_sampled_from_end_to_end() -> None:
+    array = np.zeros((1 << 18, 4), np.float32)
+    whole = digest(array)
+    for row in (0, len(array) - 1):
+        array[row, 2] = 1
+        assert digest(array) != whole
+        array[row, 2] = 0
+    assert digest(array) == whole
+
+
+def test_what_changes_while_a_program_runs_counts_by_its_form() -> None:
+    values: list[int] = []
+    table = {"a": 1}
+
+    class Counter:
+        count = 0
+
+        def __call__(self, x: Any) -> Any:
+            self.count += 1
+            return x
+
+    scratch = np.zeros(3)
+    counter = Counter()
+    for function in (lambda x: values, lambda x: table, lambda x: scratch, counter, counter.__call__):
+        before = digest(function)
+        values.append(1)
+        table["b"] = 2
+        scratch[:] = len(values)
+        counter.count += 1
+        assert digest(function) == before
+
+
+@pytest.mark.parametrize(
+    ("function", "name"),
+    [
+        (len, "len"),
+        (adding, "adding"),
+        (adding(1), "<lambda>"),
+        (functools.partial(adding, 1), "partial(adding)"),
+        ("a".upper, "str.upper"),
+        (np.mean, "mean"),
+        (int, "int"),
+    ],
+)
+def test_names_of_functions(function: Any, name: str) -> None:
+    assert function_name(function) == name

@@ -1,0 +1,128 @@
+"""Importing Forebay is cheap and brings in nobody else; what it exports exists and is documented."""
+
+import inspect
+import json
+import sys
+from importlib.metadata import version
+from typing import Any
+
+import pytest
+
+import forebay as fb
+from unit.support import python
+
+HEAVY = [
+    "pyarrow",
+    "torch",
+    "jax",
+    "tensorflow",
+    "ray",
+    "pandas",
+    "rich",
+    "typer",
+    "psutil",
+    "matplotlib",
+    "hypothesis",
+]
+
+
+def test_importing_forebay_loads_numpy_and_little_else() -> None:
+    code = """
+import json, sys
+import numpy
+before = set(sys.modules)
+import forebay
+added = {name.partition(".")[0] for name in set(sys.modules) - before}
+print(json.dumps(sorted(added)))
+"""
+    added = set(json.loads(python(code)))
+    assert added.isdisjoint(HEAVY)
+    assert added - sys.stdlib_module_names - {"forebay", "numpy"} == set()
+
+
+def test_running_a_pipeline_loads_no_framework_either() -> None:
+    code = f"""
+import sys
+import numpy as np
+import forebay as fb
+ds = fb.Dataset.from_tensor_slices({{"x": np.zeros((100, 3)), "y": ["t"] * 100}})
+ds = ds.shuffle(10).map(lambda d: d).batch(7).prefetch(2)
+it = iter(ds)
+next(it)
+it.load_state_dict(it.state_dict())
+ds.explain(file=open("/dev/null", "w"))
+print([name for name in {HEAVY!r} if name in sys.modules])
+"""
+    assert python(code) == "[]\n"
+
+
+def test_importing_does_not_start_threads_or_touch_random_numbers() -> None:
+    code = """
+import random, threading
+import numpy as np
+random.seed(1); np.random.seed(1)
+import forebay as fb
+list(fb.Dataset.range(20).shuffle().map(lambda x, rng: rng.random(), rng=True))
+print(threading.active_count(), random.random(), np.random.random())
+random.seed(1); np.random.seed(1)
+print(threading.active_count(), random.random(), np.random.random())
+"""
+    first, second = python(code).splitlines()
+    assert first == second
+    assert first.startswith("1 ")
+
+
+def test_every_exported_name_exists_once() -> None:
+    assert len(fb.__all__) == len(set(fb.__all__))
+    for name in fb.__all__:
+        assert hasattr(fb, name), name
+
+
+@pytest.mark.parametrize("name", [name for name in fb.__all__ if not isinstance(getattr(fb, name), int)])
+def test_every_exported_name_is_documented(name: str) -> None:
+    assert inspect.getdoc(getattr(fb, name)), name
+
+
+def members(kind: type[Any]) -> list[tuple[str, Any]]:
+    found = inspect.getmembers_static(kind)
+    return [(name, inspect.unwrap(getattr(value, "__func__", value))) for name, value in found if name[0] != "_"]
+
+
+@pytest.mark.parametrize("kind", [fb.Dataset, fb.DatasetIterator, fb.TensorSpec, fb.Options], ids=lambda k: k.__name__)
+def test_every_public_method_is_documented(kind: type[Any]) -> None:
+    for name, value in members(kind):
+        if callable(value) or isinstance(value, property):
+            assert inspect.getdoc(value), f"{kind.__name__}.{name}"
+
+
+def test_every_step_of_a_dataset_has_an_example() -> None:
+    exempt = {"as_numpy_iterator", "options"}
+    for name, value in members(fb.Dataset):
+        if callable(value) and name not in exempt:
+            assert ">>>" in (inspect.getdoc(value) or ""), name
+
+
+def test_names_of_tf_data_are_there() -> None:
+    names = (
+        "range from_tensors from_tensor_slices from_generator random counter zip map filter batch unbatch take skip "
+        "shard repeat concatenate enumerate flat_map shuffle reduce apply take_while prefetch cardinality "
+        "element_spec as_numpy_iterator get_single_element with_options options explain"
+    )
+    missing = [name for name in names.split() if not hasattr(fb.Dataset, name)]
+    assert missing == []
+    assert (fb.AUTOTUNE, fb.INFINITE_CARDINALITY, fb.UNKNOWN_CARDINALITY) == (-1, -1, -2)
+
+
+def test_every_error_is_a_forebay_error() -> None:
+    kinds = [value for value in vars(fb.errors).values() if inspect.isclass(value)]
+    assert len(kinds) >= 6
+    for kind in kinds:
+        assert issubclass(kind, fb.ForebayError)
+        assert inspect.getdoc(kind)
+        # The hierarchy is drawn in the module's docstring.
+        assert kind.__name__ in (fb.errors.__doc__ or "")
+    assert issubclass(fb.PlanError, ValueError)
+
+
+def test_the_version_is_the_packages() -> None:
+    assert fb.__version__ == version("forebay")

@@ -1,0 +1,219 @@
+"""Memory-mapped arrays: the rows are those of the file, in every mode and through every view."""
+
+import gc
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from forebay import DataError, Dataset
+from forebay._native import read_rows
+from unit.support import SETTINGS, assert_same, python
+
+INT64_MIN, INT64_MAX = -(2**63), 2**63 - 1
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    np.save(tmp_path / "rows.npy", np.arange(240, dtype=np.float32).reshape(20, 3, 4))
+    return tmp_path / "rows.npy"
+
+
+VIEWS: dict[str, Callable[[np.ndarray], np.ndarray]] = {
+    "whole": lambda a: a,
+    "part": lambda a: a[5:17],
+    "every other": lambda a: a[1::3],
+    "backwards": lambda a: a[::-1],
+    "one column": lambda a: a[:, 1, 2],
+    "inner part": lambda a: a[:, 1:3],
+    "inner stride": lambda a: a[:, :, ::2],
+    "transposed": lambda a: a.T,
+    "reshaped": lambda a: a.reshape(-1, 6),
+    "as bytes": lambda a: a.view(np.uint8),
+    "repeated": lambda a: np.broadcast_to(a[3], (20, 3, 4)),
+    "plain array": lambda a: np.asarray(a)[2:],
+    "structured": lambda a: a.reshape(-1).view([("x", "f4"), ("y", "f4")]),
+    "no rows": lambda a: a[:0],
+    "empty rows": lambda a: a[:, :0],
+    "big-endian": lambda a: a.view(">f4"),
+}
+
+
+@pytest.mark.parametrize("view", VIEWS)
+@pytest.mark.parametrize("mode", ["r", "r+", "c"])
+def test_rows_are_those_of_the_array(path: Path, view: str, mode: str) -> None:
+    array = VIEWS[view](np.load(path, mmap_mode=mode))
+    expected = [np.array(row, row.dtype.newbyteorder("="), order="C")[()] for row in np.array(array)]
+    for options in SETTINGS:
+        dataset = Dataset.from_tensor_slices(array).with_options(options)
+        assert_same(list(dataset), expected)
+        if expected:
+            numbers = list(Dataset.range(len(expected)).shuffle(seed=5).with_options(options))
+            assert_same(list(dataset.shuffle(seed=5)), [expected[i] for i in numbers])
+
+
+def test_a_raw_file_with_an_offset(tmp_path: Path) -> None:
+    (tmp_path / "raw").write_bytes(b"head" + np.arange(50, dtype=np.int16).tobytes())
+    array = np.memmap(tmp_path / "raw", np.int16, "r", offset=4, shape=(10, 5))
+    assert_same(list(Dataset.from_tensor_slices(array)), list(np.arange(50, dtype=np.int16).reshape(10, 5)))
+
+
+def test_writing_into_elements_does_not_reach_the_file(path: Path) -> None:
+    for mode in ("r", "r+", "c"):
+        before = path.read_bytes()
+        array = np.load(path, mmap_mode=mode)
+        for element in Dataset.from_tensor_slices(array):
+            element[...] = -1
+        assert array[3, 0, 0] == 36
+        del array
+        assert path.read_bytes() == before
+
+
+def test_changes_in_memory_only_are_seen(path: Path) -> None:
+    array = np.load(path, mmap_mode="c")
+    array[7] = -5
+    for _ in range(2):
+        for options in SETTINGS:
+            dataset = Dataset.from_tensor_slices(array).with_options(options)
+            assert (list(dataset)[7] == -5).all()
+            assert sum(float(x.max()) == -5 for x in dataset.shuffle(4, seed=1)) == 1
+    assert (array[7] == -5).all()
+    assert (np.load(path)[7] != -5).all()
+
+
+def test_changes_of_a_shared_map_are_seen_at_once(path: Path) -> None:
+    array = np.load(path, mmap_mode="r+")
+    dataset = Dataset.from_tensor_slices(array)
+    assert next(iter(dataset))[0, 0] == 0
+    array[0] = 99
+    assert next(iter(dataset))[0, 0] == 99
+
+
+def test_a_file_that_was_removed_is_still_there_for_its_map(path: Path) -> None:
+    array = np.load(path, mmap_mode="r")
+    path.unlink()
+    assert len(list(Dataset.from_tensor_slices(array))) == 20
+
+
+def test_a_file_that_was_replaced_is_not_taken_for_the_old_one(path: Path) -> None:
+    array = np.load(path, mmap_mode="r")
+    np.save(path.with_name("new.npy"), np.zeros((20, 3, 4), np.float32))
+    path.with_name("new.npy").rename(path)
+    assert next(iter(Dataset.from_tensor_slices(array).skip(3)))[0, 0] == 36
+
+
+def test_a_file_cut_short_is_an_error_and_no_crash(path: Path) -> None:
+    code = """
+import sys
+import numpy as np
+import forebay as fb
+path = sys.argv[1]
+dataset = fb.Dataset.from_tensor_slices(np.load(path, mmap_mode="r"))
+with iter(dataset) as it:
+    next(it)
+    with open(path, "r+b") as file:
+        file.truncate(128 + 48 * 10)
+    found = 1
+    try:
+        for _ in it:
+            found += 1
+    except fb.DataError as error:
+        print(found, str(error).partition(path)[2])
+"""
+    assert python(code, 60, str(path)) == "10  has become shorter than it was when the dataset was made\n"
+
+
+def test_a_shorter_file_keeps_raising(path: Path) -> None:
+    array = np.load(path, mmap_mode="r")
+    dataset = Dataset.from_tensor_slices(array)
+    it = iter(dataset)
+    next(it)
+    os.truncate(path, 128 + 48 * 3)
+    with pytest.raises(DataError, match="shorter"):
+        list(it)
+    with pytest.raises(DataError, match="shorter"):
+        list(it)
+
+
+def test_the_open_file_is_closed_with_the_dataset(path: Path) -> None:
+    def open_files() -> int:
+        return sum(os.path.realpath(f"/proc/self/fd/{fd}") == str(path) for fd in os.listdir("/proc/self/fd"))
+
+    array = np.load(path, mmap_mode="r")
+    before = open_files()
+    dataset = Dataset.from_tensor_slices(array)
+    assert len(list(dataset)) == len(list(dataset.shuffle())) == 20
+    assert open_files() <= before + 1
+    del dataset
+    gc.collect()
+    assert open_files() == before
+
+
+# The kernel
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Any:
+    (tmp_path / "bytes").write_bytes(bytes(range(100)))
+    number = os.open(tmp_path / "bytes", os.O_RDONLY)
+    yield number
+    os.close(number)
+
+
+def rows_of(file: int, offset: int, stride: int, rows: list[int], size: int) -> bytes:
+    out = np.zeros(size * len(rows), np.uint8)
+    read_rows(file, offset, stride, np.array(rows, np.int64), out)
+    return out.tobytes()
+
+
+def test_read_rows_reads_what_it_is_told(file: int) -> None:
+    whole = bytes(range(100))
+    for offset, stride, rows, size in [
+        (0, 10, [3, 0, 0, 9], 10),
+        (5, 7, [1, 2, 3, 8], 3),
+        (4, 0, [5, 6], 2),
+        (0, 1, [0], 100),
+    ]:
+        expected = b"".join(whole[offset + r * stride : offset + r * stride + size] for r in rows)
+        assert rows_of(file, offset, stride, rows, size) == expected
+
+
+@pytest.mark.parametrize(
+    ("offset", "stride", "rows", "size"),
+    [
+        (0, 10, [-1], 10),
+        (0, 10, [0, INT64_MIN], 10),
+        (0, 10, [INT64_MAX], 10),
+        (0, INT64_MAX, [1, 2], 10),
+        (0, INT64_MAX, [3], 1),
+        (-1, 10, [0], 10),
+        (0, -1, [0], 10),
+        (INT64_MAX, 1, [0], 4),
+        (INT64_MAX - 2, 1, [0], 4),
+        (INT64_MAX - 2, 1, [2**40], 4),
+        (0, 10, [9, 10], 10),
+        (95, 1, [0], 10),
+        (100, 1, [0], 1),
+    ],
+)
+def test_read_rows_outside_the_file_raise(file: int, offset: int, stride: int, rows: list[int], size: int) -> None:
+    with pytest.raises((IndexError, ValueError, EOFError, OSError)):
+        rows_of(file, offset, stride, rows, size)
+
+
+def test_read_rows_checks_its_arguments(file: int) -> None:
+    with pytest.raises(ValueError, match="out"):
+        read_rows(file, 0, 1, np.array([], np.int64), np.zeros(0, np.uint8))
+    with pytest.raises(ValueError, match="out"):
+        read_rows(file, 0, 1, np.array([0, 1, 2]), np.zeros(4, np.uint8))
+    with pytest.raises(OSError, match="descriptor"):
+        rows_of(10**6, 0, 1, [0], 1)
+    with pytest.raises(OSError, match="descriptor"):
+        rows_of(-1, 0, 1, [0], 1)
+    with pytest.raises(TypeError):
+        read_rows(file, 0, 1, np.array([0], np.int32), np.zeros(1, np.uint8))
+    with pytest.raises(TypeError):
+        read_rows(file, 0, 1, np.array([0]), np.zeros(8, np.uint8)[::2])

@@ -1,0 +1,69 @@
+"""Options: inherited, overridden, harmless to the elements, and part of no state."""
+
+from typing import Any
+
+import pytest
+
+import forebay as fb
+from forebay import Dataset, Options
+from unit.support import SETTINGS, plain
+
+
+def test_defaults() -> None:
+    assert Dataset.range(3).options() == Options(optimize=True, block_bytes=1 << 20)
+    assert Options() == Options(optimize=None, block_bytes=None)
+
+
+def test_later_options_win_field_by_field() -> None:
+    dataset = Dataset.range(3).with_options(Options(optimize=False, block_bytes=5))
+    assert dataset.map(abs).batch(2).options() == Options(optimize=False, block_bytes=5)
+    assert dataset.with_options(Options(block_bytes=7)).options() == Options(optimize=False, block_bytes=7)
+    assert dataset.with_options(Options(optimize=True)).take(1).options() == Options(optimize=True, block_bytes=5)
+    assert dataset.with_options(Options()).options() == Options(optimize=False, block_bytes=5)
+
+
+def test_options_of_several_inputs() -> None:
+    one = Dataset.range(3).with_options(Options(block_bytes=5))
+    other = Dataset.range(3).with_options(Options(optimize=False, block_bytes=6))
+    assert Dataset.zip(one, other).options() == Options(optimize=False, block_bytes=6)
+    assert one.concatenate(other).with_options(Options(block_bytes=9)).options().block_bytes == 9
+
+
+def test_options_are_copied_on_the_way_in_and_out() -> None:
+    options = Options(block_bytes=5)
+    dataset = Dataset.range(3).with_options(options)
+    options.block_bytes = 6
+    assert dataset.options().block_bytes == 5
+    dataset.options().block_bytes = 7
+    assert dataset.options().block_bytes == 5
+    assert Dataset.range(3).options().block_bytes == 1 << 20
+
+
+def test_a_field_that_does_not_exist_is_refused() -> None:
+    with pytest.raises(TypeError):
+        Options(threads=3)
+
+
+def test_no_option_changes_an_element() -> None:
+    def build() -> Dataset[Any]:
+        return Dataset.range(50).shuffle(7, seed=1).map(lambda x: x * 2).filter(lambda x: x % 3 > 0).batch(4)
+
+    expected = plain(list(build()))
+    for options in SETTINGS:
+        assert plain(list(build().with_options(options))) == expected
+
+
+def test_the_block_size_is_in_bytes() -> None:
+    sizes: list[int] = []
+
+    def watch(column: Any) -> Any:
+        sizes.append(len(column))
+        return column
+
+    source = Dataset.range(5000)
+    for block_bytes, most in ((1, 1), (80, 10), (8000, 1000)):
+        sizes.clear()
+        assert len(list(source.map(watch, batched=True).with_options(fb.Options(block_bytes=block_bytes)))) == 5000
+        assert max(sizes) == most
+        # The first block is small, so that the first element comes at once.
+        assert sizes[0] == 1
