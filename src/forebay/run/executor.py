@@ -3,11 +3,13 @@
 import threading
 import time
 from abc import ABC, abstractmethod
-from collections import deque
 from collections.abc import Callable
+from contextlib import suppress
+from queue import Empty, SimpleQueue
 from typing import Any, Generic, TypeVar
 
 from forebay.errors import ClosedError
+from forebay.run.uninterrupted import uninterrupted
 
 R = TypeVar("R")
 Function = Callable[..., R]
@@ -16,29 +18,31 @@ Function = Callable[..., R]
 class Job(Generic[R]):
     """One call, handed to a worker."""
 
-    __slots__ = ("_done", "_error", "_result", "arguments", "seconds")
+    __slots__ = ("_error", "_result", "_running", "arguments", "done", "seconds")
 
     def __init__(self, arguments: tuple[Any, ...]) -> None:
         self.arguments = arguments
         self.seconds = 0.0
         """How long the worker was busy with it, once it is done."""
-        self._done = threading.Event()
+        self.done = False
+        """Whether there is a result, or an error."""
         self._result: Any = None
         self._error: BaseException | None = None
-
-    @property
-    def done(self) -> bool:
-        """Whether there is a result, or an error."""
-        return self._done.is_set()
+        # Not an Event: a Ctrl-C in its Python code can leave it locked, and the worker would hang in `finish`.
+        self._running = threading.Lock()
+        self._running.acquire()
 
     def finish(self, result: R | None, error: BaseException | None, seconds: float) -> None:
-        """Called by the worker."""
+        """Called by the worker, once."""
         self._result, self._error, self.seconds = result, error, seconds
-        self._done.set()
+        self.done = True
+        self._running.release()
 
     def result(self) -> R:
-        """Wait for the result; raises what the function raised."""
-        self._done.wait()
+        """Wait for the result; raises what the function raised. May be interrupted, and called again."""
+        if not self.done:
+            with self._running:
+                pass
         if self._error is not None:
             raise self._error
         return self._result  # type: ignore[no-any-return]
@@ -59,7 +63,7 @@ class Executor(ABC, Generic[R]):
 
     @abstractmethod
     def close(self) -> None:
-        """End all workers, and return once they have ended. Jobs that nobody has begun are dropped."""
+        """End all workers, and return once they have ended. Jobs that nobody has begun fail with ClosedError."""
 
 
 class InlineExecutor(Executor[R]):
@@ -84,67 +88,96 @@ class InlineExecutor(Executor[R]):
 
 
 class ThreadExecutor(Executor[R]):
-    """Threads, each with a function of its own from `make`, so that functions may keep things between calls."""
+    """Threads, each with a function of its own from `make`, so that functions may keep things between calls.
+
+    The caller and the threads share a queue and a plain lock, neither of which a Ctrl-C can leave half-way, as it can
+    a Condition.
+    """
 
     def __init__(self, make: Callable[[], Function[R]], workers: int, name: str) -> None:
         self._make = make
         self._name = name
-        self._jobs: deque[Job[R]] = deque()
-        self._changed = threading.Condition()
+        self._jobs: SimpleQueue[Job[R] | None] = SimpleQueue()
+        """None stands for: see whether you are still wanted."""
+        self._lock = threading.Lock()
         self._threads: list[threading.Thread] = []
-        self._idle = 0
+        self._unfinished = 0
         self._closed = False
         self.workers = workers
 
     def submit(self, *arguments: Any) -> Job[R]:
         """A thread is started only when all there are have something to do."""
+        if self._closed:
+            raise ClosedError(f"{self._name} is closed")
         job: Job[R] = Job(arguments)
-        with self._changed:
-            if self._closed:
-                raise ClosedError(f"{self._name} is closed")
-            self._jobs.append(job)
-            if self._idle < len(self._jobs) and len(self._threads) < self.workers:
-                thread = threading.Thread(target=self._run, name=f"forebay {self._name}", daemon=True)
-                self._threads.append(thread)
-                thread.start()
-            self._changed.notify()
+        with self._lock:
+            self._unfinished += 1
+            more = len(self._threads) < min(self.workers, self._unfinished)
+        if more:
+            uninterrupted(self._start)
+        self._jobs.put(job)
         return job
 
     def resize(self, workers: int) -> None:
         """Threads too many end when they come back for more."""
-        with self._changed:
-            self.workers = workers
-            self._changed.notify_all()
+        self.workers = workers
+        self._look_around()
 
     def close(self) -> None:
         """Join every thread, except the one that this may be called on."""
-        with self._changed:
-            self._closed = True
-            self._jobs.clear()
-            threads = list(self._threads)
-            self._changed.notify_all()
-        for thread in threads:
+        self._closed = True
+        self._look_around()
+        for thread in list(self._threads):
             if thread is not threading.current_thread():
                 thread.join()
+        with suppress(Empty):
+            while True:
+                self._drop(self._jobs.get_nowait())
+
+    def _start(self) -> None:
+        thread = threading.Thread(target=self._run, name=f"forebay {self._name}", daemon=True)
+        with self._lock:
+            thread.start()
+            self._threads.append(thread)
+
+    def _look_around(self) -> None:
+        for _ in list(self._threads):
+            self._jobs.put(None)
 
     def _run(self) -> None:
-        function = self._make()
-        while (job := self._next()) is not None:
-            run_job(function, job)
+        function = _made(self._make)
+        while not self._surplus():
+            job = self._jobs.get()
+            if self._closed:
+                self._drop(job)
+            elif job is not None:
+                run_job(function, job)
+                with self._lock:
+                    self._unfinished -= 1
 
-    def _next(self) -> Job[R] | None:
-        with self._changed:
-            self._idle += 1
-            while not self._jobs and not self._surplus():
-                self._changed.wait()
-            self._idle -= 1
-            if self._surplus():
-                self._threads.remove(threading.current_thread())
-                return None
-            return self._jobs.popleft()
+    def _drop(self, job: Job[R] | None) -> None:
+        if job is not None:
+            job.finish(None, ClosedError(f"{self._name} is closed"), 0.0)
 
     def _surplus(self) -> bool:
-        return self._closed or len(self._threads) > self.workers
+        with self._lock:
+            if not self._closed and len(self._threads) > self.workers:
+                self._threads.remove(threading.current_thread())
+                return True
+            return self._closed
+
+
+def _made(make: Callable[[], Function[R]]) -> Function[R]:
+    """The function; if it cannot be made, one that says so whenever it is called, so that no job waits for ever."""
+    try:
+        return make()
+    except BaseException as raised:
+        error = raised
+
+        def refuse(*_: Any) -> R:
+            raise error
+
+        return refuse
 
 
 def run_job(function: Function[R], job: Job[R]) -> None:

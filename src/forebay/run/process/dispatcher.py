@@ -13,6 +13,7 @@ from forebay.errors import ClosedError, DataError, ForebayError, FunctionError, 
 from forebay.run.executor import Job
 from forebay.run.process.child import Child, Launch, Task
 from forebay.run.process.remote_error import text_of
+from forebay.run.uninterrupted import uninterrupted
 
 DEATHS = 3
 """So many workers may die on one job before the job is held to be the reason."""
@@ -43,6 +44,8 @@ class Dispatcher:
         self._stillborn: list[str] = []
         self._reason: ForebayError | None = None
         self._closing = False
+        self._hungry = False
+        """Whether the thread sleeps, or is about to, though a worker could have one more task."""
         self._process = os.getpid()
         self._selector = selectors.DefaultSelector()
         self._wakeup: int | None = None
@@ -55,11 +58,16 @@ class Dispatcher:
             raise ClosedError(f"{self.name} is closed")
         self.pending.append(Task(job))
         if self._thread is None:
-            self._wakeup = os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK)
-            self._selector.register(self._wakeup, selectors.EVENT_READ, self._woken)
-            self._thread = threading.Thread(target=self.run, name=f"forebay {self.name}", daemon=True)
-            self._thread.start()
-        self.wake()
+            uninterrupted(self._start)
+        elif self._hungry or self._reason is not None:
+            self.wake()
+
+    def _start(self) -> None:
+        self._wakeup = os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK)
+        self._selector.register(self._wakeup, selectors.EVENT_READ, self._woken)
+        thread = threading.Thread(target=self.run, name=f"forebay {self.name}", daemon=True)
+        thread.start()
+        self._thread = thread
 
     def wake(self) -> None:
         """Make the thread look at what has changed."""
@@ -75,7 +83,7 @@ class Dispatcher:
             return
         self._closing = True
         self.wake()
-        if self._thread is None or self._thread.ident is None:
+        if self._thread is None:
             if self._reason is None:
                 self._end(ClosedError(f"{self.name} is closed"))
         elif threading.current_thread() is not self._thread:
@@ -89,8 +97,12 @@ class Dispatcher:
         try:
             while not self._closing:
                 self._dispatch()
-                for key, _ in self._selector.select():
-                    key.data()
+                # Said before looking once more: a task that comes later comes with a call of ``wake``.
+                self._hungry = self._has_room()
+                if not (self._hungry and self.pending):
+                    for key, _ in self._selector.select():
+                        key.data()
+                self._hungry = False
         except BaseException as raised:
             reason = InternalError(f"{self.name}: {text_of(raised)}")
             reason.__cause__ = raised
@@ -121,6 +133,9 @@ class Dispatcher:
                 child.send(task)
             except DataError as error:
                 task.job.finish(None, error, 0.0)
+
+    def _has_room(self) -> bool:
+        return len(self._children) < self.workers or any(child.has_room for child in self._children[: self.workers])
 
     def _choose(self) -> Child | None:
         """The worker that has least to do, a new one rather than one that is busy; None if all have enough."""

@@ -16,6 +16,7 @@ import numpy as np
 from forebay.block.block import Block
 from forebay.block.cursor import Cursor
 from forebay.block.dense import Dense
+from forebay.block.objects import Objects
 from forebay.block.ragged import Ragged
 from forebay.block.strings import Strings
 from forebay.block.structure import Structure
@@ -97,7 +98,7 @@ class _Pickler(cloudpickle.Pickler):  # type: ignore[misc]
         if reduce is not None:
             return reduce(obj)
         if issubclass(kind, type):
-            if _importable(obj):
+            if obj in _EVERYWHERE or _importable(obj):
                 return NotImplemented
             number = self._types.known_number(obj)
             if number is not None:
@@ -105,7 +106,7 @@ class _Pickler(cloudpickle.Pickler):  # type: ignore[misc]
             if self._types.parent:
                 self.introduced.append((self._types.give_number(obj), obj))
         elif kind is FunctionType:
-            if _importable(obj):
+            if obj in _EVERYWHERE or _importable(obj):
                 return NotImplemented
         elif issubclass(kind, BaseException):
             return reduce_exception(obj, self._dumps)
@@ -190,3 +191,6 @@ _REDUCERS: dict[type[Any], Callable[[Any], Any]] = {
     Ragged: _reduce_ragged,
     Strings: _reduce_strings,
 }
+
+# What nearly every message refers to, so that it need not be looked for.
+_EVERYWHERE = frozenset([*_REDUCERS, np.dtype, tuple, dict, Objects, np.empty(0).__reduce_ex__(5)[0]])
