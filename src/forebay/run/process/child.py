@@ -1,0 +1,222 @@
+"""The parent's end of one worker process."""
+
+import functools
+import json
+import os
+import select
+import signal
+import socket
+import subprocess
+import sys
+from collections import deque
+from collections.abc import Callable
+from contextlib import ExitStack, suppress
+from typing import Any
+
+from forebay.errors import DataError, PlanError
+from forebay.run.executor import Job
+from forebay.run.process.remote_error import shown_value, text_of
+from forebay.run.process.segment import Segment
+from forebay.run.process.wire import Types, decode, encode
+from forebay.run.process.worker import ANSWER, TASK
+
+SLOTS = 2
+"""Calls that a worker may hold: the one it is on, and one to go on with while the answer travels."""
+# Behind a call that takes longer than this nothing is lined up: another worker may well be free before.
+_SHORT = 0.1
+
+_START = (
+    "import json, sys; sys.path[:], sys.argv[:], numbers = json.loads(sys.argv[1]);"
+    "from forebay.run.process.worker import main; main(*numbers)"
+)
+
+
+class Task:
+    """A job, and how the workers died that were on it."""
+
+    __slots__ = ("deaths", "job", "slot")
+
+    def __init__(self, job: Job[Any]) -> None:
+        self.job = job
+        self.deaths: list[str] = []
+        self.slot = 0
+
+
+class Launch:
+    """Everything that workers of one executor have in common: the function, and where they run."""
+
+    def __init__(self, make: Callable[[], Callable[..., Any]], name: str) -> None:
+        if not hasattr(os, "memfd_create") or not sys.executable:
+            raise PlanError(f"{name}: worker processes need Linux and a Python interpreter to start")
+        self.name = name
+        self.types = Types()
+        try:
+            parts = encode(make, self.types)
+        except Exception as raised:
+            # The user's function is in what `make` holds, and the reason names it.
+            raise PlanError(f"{name}: the function cannot be sent to a worker process: {text_of(raised)}") from raised
+        segment, self.payload = Segment.create()
+        segment.write(parts)
+        segment.close()
+        self.path = [entry for entry in sys.path if isinstance(entry, str)]
+        self.argv = [str(argument) for argument in getattr(sys, "argv", [])]
+        try:
+            self.directory: str | None = os.getcwd()
+        except FileNotFoundError:
+            self.directory = None
+
+    def command(self, *numbers: int) -> list[str]:
+        """The command line of a worker."""
+        flags = subprocess._args_from_interpreter_flags()  # type: ignore[attr-defined]
+        flags += ["-X", "faulthandler"]
+        settings = json.dumps([self.path, self.argv, numbers])
+        return [sys.executable, *flags, "-c", _START, settings, f"forebay worker: {self.name}"]
+
+    def close(self) -> None:
+        """After this no more workers can be started."""
+        os.close(self.payload)
+
+
+@functools.cache
+def _hash_seed() -> str:
+    """One for all workers: a function that goes over a set of strings does the same in each of them."""
+    return str(int.from_bytes(os.urandom(4), "little"))
+
+
+class Child:
+    """One worker process. Made, used and ended by the dispatcher's thread alone.
+
+    That thread must not end before the worker: the kernel kills a worker together with the thread that started it.
+    """
+
+    def __init__(self, launch: Launch) -> None:
+        self.tasks: deque[Task] = deque()
+        self._free = list(range(SLOTS))
+        self._types = launch.types.copy()
+        self._seconds = float("inf")
+        self._answered = False
+        with ExitStack() as undo:
+            self.socket, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+            undo.callback(self.socket.close)
+            with theirs, ExitStack() as fds:
+                self._segments: list[Segment] = []
+                numbers = []
+                for _ in range(SLOTS):
+                    segment, fd = Segment.create()
+                    fds.callback(os.close, fd)
+                    undo.callback(segment.close)
+                    self._segments.append(segment)
+                    numbers.append(fd)
+                passed = (theirs.fileno(), launch.payload, *numbers)
+                self.process = subprocess.Popen(
+                    launch.command(os.getpid(), *passed),
+                    stdin=subprocess.DEVNULL,
+                    pass_fds=passed,
+                    cwd=launch.directory,
+                    env={"PYTHONHASHSEED": _hash_seed(), **os.environ},
+                )
+            undo.callback(self._reap)
+            self.pidfd = os.pidfd_open(self.process.pid)
+            self.socket.setblocking(False)
+            undo.pop_all()
+
+    @property
+    def has_room(self) -> bool:
+        """Whether it makes sense to send one more task."""
+        return len(self.tasks) < (SLOTS if self._seconds < _SHORT else 1)
+
+    @property
+    def begun(self) -> bool:
+        """Whether it is, or was when it died, on the first of its tasks. The others are never begun."""
+        return bool(self.tasks) and self._segments[self.tasks[0].slot].begun
+
+    @property
+    def stillborn(self) -> bool:
+        """Whether it never came so far as to begin with anything."""
+        return not self._answered and not self.begun
+
+    def send(self, task: Task) -> None:
+        """Hand the task over. Raises DataError if its arguments cannot be sent."""
+        slot = task.slot = self._free[-1]
+        types = self._types.copy()
+        try:
+            size = self._segments[slot].write(encode(task.job.arguments, types))
+        except Exception as raised:
+            raise self._unsendable(task.job.arguments, raised) from raised
+        self._segments[slot].begun = False
+        self._free.pop()
+        self._types = types
+        self.tasks.append(task)
+        try:
+            self.socket.send(TASK.pack(slot, size))
+        except OSError:
+            # Dead, which its pidfd tells as well; the task is taken back with the others then.
+            return
+
+    def _unsendable(self, arguments: tuple[Any, ...], reason: Exception) -> DataError:
+        for index, argument in enumerate(arguments):
+            try:
+                encode(argument, self._types.copy())
+            except Exception as raised:
+                error = DataError(f"argument {index} cannot be sent to a worker process: {text_of(raised)}")
+                error.add_note(f"the argument is {shown_value(argument)}")
+                return error
+        return DataError(f"the arguments cannot be sent to a worker process: {text_of(reason)}")
+
+    def receive(self) -> bool | None:
+        """Finish the oldest task with the answer that has come; None if there is none yet, False at the end of all."""
+        try:
+            message = self.socket.recv(ANSWER.size)
+        except BlockingIOError:
+            return None
+        except ConnectionResetError:
+            # Reported once, ahead of the answers that were sent before the worker died.
+            return self.receive()
+        if not message:
+            return False
+        slot, size, self._seconds = ANSWER.unpack(message)
+        self._answered = True
+        result: Any = None
+        error: BaseException | None
+        try:
+            result, error = decode(self._segments[slot].read(size), self._types)
+        except Exception as raised:
+            error = DataError(f"the result could not be read from the worker process: {text_of(raised)}")
+            error.__cause__ = raised
+        self._free.append(slot)
+        self.tasks.popleft().job.finish(result, error, self._seconds)
+        return True
+
+    def hang_up(self) -> None:
+        """Let the worker end by itself as soon as it is done with its call."""
+        # Closing alone would go unnoticed while a process that the user forked has this end too.
+        with suppress(OSError):
+            self.socket.shutdown(socket.SHUT_RDWR)
+        self.socket.close()
+
+    def stop(self, how: signal.Signals) -> None:
+        """Send a signal, unless it has ended already."""
+        self.process.send_signal(how)
+
+    def ended(self, seconds: float) -> bool:
+        """Wait that long at most for the process to end."""
+        poll = select.poll()
+        poll.register(self.pidfd, select.POLLIN)
+        return bool(poll.poll(seconds * 1000))
+
+    def bury(self) -> str:
+        """After the process has ended: give everything back, and say how it died."""
+        code = self._reap()
+        os.close(self.pidfd)
+        self.socket.close()
+        for segment in self._segments:
+            segment.close()
+        if code >= 0:
+            return f"exit code {code}"
+        name = signal.Signals(-code).name if -code in list(signal.Signals) else f"signal {-code}"
+        return "SIGKILL, as sent by the out-of-memory killer" if name == "SIGKILL" else name
+
+    def _reap(self) -> int:
+        if self.process.poll() is None:
+            self.process.kill()
+        return self.process.wait()

@@ -1,0 +1,119 @@
+"""What a worker process runs: one function, called for every message, until its parent is gone."""
+
+import ctypes
+import io
+import os
+import signal
+import socket
+import struct
+import sys
+import time
+from collections.abc import Callable
+from typing import Any, NoReturn
+
+from forebay.errors import DataError
+from forebay.run.process.remote_error import shown_value, text_of
+from forebay.run.process.segment import Part, Segment
+from forebay.run.process.wire import Types, decode, encode
+
+TASK = struct.Struct("<BQ")
+"""Which segment holds the arguments, and its size."""
+ANSWER = struct.Struct("<BQd")
+"""Which segment holds the outcome, its size, and the seconds it took."""
+
+_PR_SET_PDEATHSIG = 1
+
+
+def main(parent: int, control: int, payload: int, *slots: int) -> None:
+    """The life of a worker. All arguments but the first are file descriptors."""
+    # The parent decides what Ctrl-C means; it starts workers with the signal blocked, so that none comes before this.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGINT])
+    _die_with(parent)
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        # What a function prints would otherwise be lost with a worker that is killed.
+        sys.stdout.reconfigure(line_buffering=True)
+    for fd in (control, payload, *slots):
+        os.set_inheritable(fd, False)
+    types = Types(parent=False)
+    function = _load(payload, types)
+    segments = [Segment(fd) for fd in slots]
+    for fd in slots:
+        os.close(fd)
+    with socket.socket(fileno=control) as connection:
+        while message := _receive(connection):
+            began = time.perf_counter()
+            slot, size = TASK.unpack(message)
+            segments[slot].begun = True
+            size = segments[slot].write(_outcome(function, segments[slot], size, types))
+            try:
+                connection.send(ANSWER.pack(slot, size, time.perf_counter() - began))
+            except (BrokenPipeError, ConnectionResetError):
+                break
+    if os.getppid() != parent:
+        # Nobody is left to end a process that hangs in its own clean-up.
+        os._exit(0)
+
+
+def _die_with(parent: int) -> None:
+    # The end of the connection says the same, but is only noticed between two calls of the function.
+    prctl = getattr(ctypes.CDLL(None), "prctl", None)
+    if prctl is not None:
+        prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+    if os.getppid() != parent:
+        os._exit(0)
+
+
+def _receive(connection: socket.socket) -> bytes:
+    try:
+        return connection.recv(TASK.size)
+    except ConnectionResetError:
+        return b""
+
+
+def _load(payload: int, types: Types) -> Callable[..., Any]:
+    """The function; if it cannot be had, one that says so whenever it is called."""
+    segment = Segment(payload)
+    os.close(payload)
+    try:
+        make = decode(segment.read(len(segment)), types)
+    except Exception as raised:
+        return _refusing(raised, "the function could not be read in the worker process")
+    finally:
+        segment.close()
+    try:
+        return make()  # type: ignore[no-any-return]
+    except Exception as raised:
+        return _refusing(raised, None)
+
+
+def _refusing(error: Exception, text: str | None) -> Callable[..., NoReturn]:
+    def refuse(*_: Any) -> NoReturn:
+        if text is None:
+            raise error
+        raise DataError(f"{text}: {text_of(error)}") from error
+
+    return refuse
+
+
+def _outcome(function: Callable[..., Any], segment: Segment, size: int, types: Types) -> list[Part]:
+    """The parts of a message that holds the result, or else the error."""
+    try:
+        arguments = decode(segment.read(size), types)
+    except Exception as raised:
+        error = DataError(f"the arguments could not be read in the worker process: {text_of(raised)}")
+        error.__cause__ = raised
+        return encode((None, error), types)
+    try:
+        result = function(*arguments)
+    except SystemExit:
+        raise
+    except BaseException as raised:
+        return encode((None, raised), types)
+    try:
+        return encode((result, None), types)
+    except Exception as raised:
+        error = DataError(f"the result could not be sent from the worker process: {text_of(raised)}")
+        error.add_note(f"the result was {shown_value(result)}")
+        error.__cause__ = raised
+        return encode((None, error), types)
