@@ -8,7 +8,8 @@ from contextlib import suppress
 from queue import Empty, SimpleQueue
 from typing import Any, Generic, TypeVar
 
-from forebay.errors import ClosedError
+from forebay.errors import ClosedError, TransferError
+from forebay.run.leaving import join
 from forebay.run.uninterrupted import uninterrupted
 
 R = TypeVar("R")
@@ -18,12 +19,15 @@ Function = Callable[..., R]
 class Job(Generic[R]):
     """One call, handed to a worker."""
 
-    __slots__ = ("_error", "_result", "_running", "arguments", "done", "seconds")
+    __slots__ = ("_bell", "_error", "_result", "_running", "arguments", "cpu", "done", "seconds")
 
-    def __init__(self, arguments: tuple[Any, ...]) -> None:
+    def __init__(self, arguments: tuple[Any, ...], bell: "SimpleQueue[Job[R]] | None" = None) -> None:
         self.arguments = arguments
         self.seconds = 0.0
         """How long the worker was busy with it, once it is done."""
+        self.cpu = 0.0
+        """How much of that it was really computing."""
+        self._bell = bell
         self.done = False
         """Whether there is a result, or an error."""
         self._result: Any = None
@@ -32,11 +36,15 @@ class Job(Generic[R]):
         self._running = threading.Lock()
         self._running.acquire()
 
-    def finish(self, result: R | None, error: BaseException | None, seconds: float) -> None:
+    def finish(
+        self, result: R | None, error: BaseException | None, seconds: float = 0.0, cpu: float = 0.0
+    ) -> None:
         """Called by the worker, once."""
-        self._result, self._error, self.seconds = result, error, seconds
+        self._result, self._error, self.seconds, self.cpu = result, error, seconds, cpu
         self.done = True
         self._running.release()
+        if self._bell is not None:
+            self._bell.put(self)
 
     def result(self) -> R:
         """Wait for the result; raises what the function raised. May be interrupted, and called again."""
@@ -52,10 +60,18 @@ class Executor(ABC, Generic[R]):
     """Runs a function on workers of its own. Used, resized and closed by one thread."""
 
     workers: int
+    kind: str
+    """What the workers are."""
+    bell: "SimpleQueue[Job[R]] | None" = None
+    """Where jobs submitted from now on are put when they are done, for whoever waits for any of them."""
 
     @abstractmethod
     def submit(self, *arguments: Any) -> Job[R]:
         """Have a worker call the function; returns at once."""
+
+    def again(self, job: Job[R], error: TransferError) -> Job[R]:
+        """Another try for a job that could not be handed over."""
+        raise error
 
     @abstractmethod
     def resize(self, workers: int) -> None:
@@ -70,13 +86,14 @@ class InlineExecutor(Executor[R]):
     """No worker at all: the caller runs the function when it asks for it."""
 
     workers = 0
+    kind = "inline"
 
     def __init__(self, make: Callable[[], Function[R]]) -> None:
         self._function = make()
 
     def submit(self, *arguments: Any) -> Job[R]:
         """Run it now."""
-        job: Job[R] = Job(arguments)
+        job: Job[R] = Job(arguments, self.bell)
         run_job(self._function, job)
         return job
 
@@ -94,6 +111,8 @@ class ThreadExecutor(Executor[R]):
     a Condition.
     """
 
+    kind = "thread"
+
     def __init__(self, make: Callable[[], Function[R]], workers: int, name: str) -> None:
         self._make = make
         self._name = name
@@ -109,7 +128,7 @@ class ThreadExecutor(Executor[R]):
         """A thread is started only when all there are have something to do."""
         if self._closed:
             raise ClosedError(f"{self._name} is closed")
-        job: Job[R] = Job(arguments)
+        job: Job[R] = Job(arguments, self.bell)
         with self._lock:
             self._unfinished += 1
             more = len(self._threads) < min(self.workers, self._unfinished)
@@ -128,8 +147,7 @@ class ThreadExecutor(Executor[R]):
         self._closed = True
         self._look_around()
         for thread in list(self._threads):
-            if thread is not threading.current_thread():
-                thread.join()
+            join(thread)
         with suppress(Empty):
             while True:
                 self._drop(self._jobs.get_nowait())
@@ -180,13 +198,26 @@ def _made(make: Callable[[], Function[R]]) -> Function[R]:
         return refuse
 
 
+def _made(make: Callable[[], Function[R]]) -> Function[R]:
+    """The function; if it cannot be had, one that says so whenever it is called."""
+    try:
+        return make()
+    except BaseException as error:
+        reason = error
+
+    def refuse(*_: Any) -> R:
+        raise reason
+
+    return refuse
+
+
 def run_job(function: Function[R], job: Job[R]) -> None:
     """Call the function and finish the job, whatever happens."""
-    began = time.perf_counter()
+    began, cpu = time.perf_counter(), time.thread_time()
     result: R | None = None
     error: BaseException | None = None
     try:
         result = function(*job.arguments)
     except BaseException as raised:
         error = raised
-    job.finish(result, error, time.perf_counter() - began)
+    job.finish(result, error, time.perf_counter() - began, time.thread_time() - cpu)

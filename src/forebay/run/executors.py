@@ -1,17 +1,21 @@
-"""Which workers a stage gets."""
+"""Which workers a step gets."""
 
-import os
 from collections.abc import Callable
-from pathlib import Path
-from typing import Literal, TypeVar, get_args
+from functools import partial
+from typing import Any, Literal, TypeVar, get_args
 
+from forebay.block import Block, Indices
 from forebay.errors import PlanError
-from forebay.run.executor import Executor, InlineExecutor, ThreadExecutor
+from forebay.run.auto import AutoExecutor
+from forebay.run.crew import Choice, Crew
+from forebay.run.executor import Executor, InlineExecutor, Job, ThreadExecutor
+from forebay.run.intra_op import limit_intra_op, make_limited
+from forebay.run.operator import Setup, Site
 
 R = TypeVar("R")
+Make = Callable[[], Callable[..., R]]
 
-ExecutorName = Literal["inline", "thread"]
-AUTOTUNE = -1
+ExecutorName = Literal["inline", "thread", "process", "auto"]
 
 
 def check_executor(call: str, executor: str) -> None:
@@ -21,30 +25,82 @@ def check_executor(call: str, executor: str) -> None:
         raise PlanError(f"{call}(executor={executor!r}): executor must be one of {allowed}")
 
 
-def available_cpus() -> int:
-    """The cores that this process may really use: its affinity, and the container's quota."""
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    return max(1, min(cores, int(_cgroup_cpus() or cores)))
-
-
-def _cgroup_cpus() -> float | None:
-    """The CPU quota of the container in cores, for both versions of cgroups; None without one."""
-    try:
-        quota, period = Path("/sys/fs/cgroup/cpu.max").read_text().split()
-        return None if quota == "max" else int(quota) / int(period)
-    except (OSError, ValueError):
-        pass
-    try:
-        folder = Path("/sys/fs/cgroup/cpu")
-        quota_us = int((folder / "cpu.cfs_quota_us").read_text())
-        return quota_us / int((folder / "cpu.cfs_period_us").read_text()) if quota_us > 0 else None
-    except (OSError, ValueError):
-        return None
-
-
-def start(kind: str, calls: int | None, make: Callable[[], Callable[..., R]], name: str) -> Executor[R]:
-    """The workers for a stage that asked for `calls` of them; none at all if it did not ask."""
+def start(setup: Setup, site: Site, calls: int | None, kind: str, make: Make[R]) -> Executor[R]:
+    """The workers for a step that asked for `calls` of them; none at all if it did not ask."""
     if calls is None or kind == "inline":
         return InlineExecutor(make)
-    workers = available_cpus() if calls == AUTOTUNE else calls
-    return ThreadExecutor(make, workers, name)
+    means = setup.parallelism
+    workers = means.workers(calls)
+    if means.intra_op is not None and kind in ("thread", "auto"):
+        limit_intra_op(means.intra_op)
+    threads = partial(ThreadExecutor[R], make, workers, str(site))
+    processes = partial(_processes, means.crew, make, workers, site, means.intra_op)
+    if kind == "thread":
+        return threads()
+    if kind == "process":
+        return processes()
+    choices = means.crew.parking.choices
+    settled = partial(choices.__setitem__, str(site))
+    inline = partial(InlineExecutor[R], make)
+    return AutoExecutor(workers, threads(), inline, processes, settled, choices.get(str(site)))
+
+
+class _Leased(Executor[R]):
+    """Processes that go back to the crew instead of ending, if they are worth keeping."""
+
+    kind = "process"
+
+    def __init__(self, crew: Crew, processes: Any) -> None:
+        self._crew = crew
+        self._processes = processes
+        self.workers = processes.workers
+
+    def submit(self, *arguments: Any) -> Job[R]:
+        """As the processes do."""
+        self._processes.bell = self.bell
+        return self._processes.submit(*arguments)  # type: ignore[no-any-return]
+
+    def resize(self, workers: int) -> None:
+        """As the processes do."""
+        self.workers = workers
+        self._processes.resize(workers)
+
+    def close(self) -> None:
+        """Hand them back, once."""
+        if self._processes is not None:
+            self._crew.release(self._processes)
+            self._processes = None
+
+
+def _processes(crew: Crew, make: Make[R], workers: int, site: Site, intra_op: int | None) -> Executor[R]:
+    # Imported here because it takes a while, and only those who ask for processes need it.
+    from forebay.run.process import ProcessExecutor
+
+    if intra_op is not None:
+        make = partial(make_limited, make, intra_op)
+    new = ProcessExecutor(partial(_make_warmable, make), workers, str(site), _describe)
+    parked = crew.parking.take(new.identity)
+    if parked is not None:
+        new.close()
+        parked.resize(workers)
+    return _Leased(crew, parked or new)
+
+
+def _make_warmable(make: Make[R]) -> Callable[..., R | None]:
+    """A function that also takes a call without rows, which shows that its process is there."""
+    function = make()
+
+    def call(*arguments: Any) -> R | None:
+        return function(*arguments) if len(arguments) > 1 else None
+
+    return call
+
+
+def _describe(block: Block | str, indices: Indices | None = None, epoch: int = 0) -> str:
+    if indices is None:
+        return "the start of the process"
+    last = "" if len(indices) == 1 else f" to {indices[-1]}"
+    return f"element{'s' * (len(indices) > 1)} {indices[0]}{last}"
+
+
+__all__ = ["Choice", "ExecutorName", "check_executor", "start"]

@@ -1,11 +1,12 @@
 """What every physical operator is: a puller of blocks that can be put anywhere in its stream."""
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from forebay.block import Block, Cursor
 from forebay.errors import DataError, ForebayError, FunctionError
+from forebay.run.parallelism import Parallelism
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,13 +38,14 @@ class Setup:
 
     Blocks grow to `block_bytes`, and hold a multiple of `unit` rows where that is free to choose. Sources that read
     by number may begin with blocks of `first` rows. `rules` are those that plans made while running (as in
-    ``flat_map``) are optimised with.
+    ``flat_map``) are optimised with. `parallelism` is what steps may use of the machine.
     """
 
     block_bytes: int
     rules: tuple[Any, ...] = ()
     unit: int = 1
     first: int = 1
+    parallelism: Parallelism = field(default_factory=Parallelism)
 
     def with_unit(self, unit: int) -> "Setup":
         """The same for an operator whose rows are wanted in multiples of `unit`."""

@@ -11,9 +11,10 @@ import sys
 from collections import deque
 from collections.abc import Callable
 from contextlib import ExitStack, suppress
+from hashlib import blake2b
 from typing import Any
 
-from forebay.errors import DataError, PlanError
+from forebay.errors import TransferError, PlanError
 from forebay.run.executor import Job
 from forebay.run.process.remote_error import shown_value, text_of
 from forebay.run.process.segment import Segment
@@ -55,6 +56,10 @@ class Launch:
         except Exception as raised:
             # The user's function is in what `make` holds, and the reason names it.
             raise PlanError(f"{name}: the function cannot be sent to a worker process: {text_of(raised)}") from raised
+        digest = blake2b(digest_size=16)
+        for part in parts:
+            digest.update(part)
+        self.digest = digest.hexdigest()
         segment, self.payload = Segment.create()
         segment.write(parts)
         segment.close()
@@ -136,7 +141,7 @@ class Child:
         return not self._answered and not self.begun
 
     def send(self, task: Task) -> None:
-        """Hand the task over. Raises DataError if its arguments cannot be sent."""
+        """Hand the task over. Raises TransferError if its arguments cannot be sent."""
         slot = task.slot = self._free[-1]
         types = self._types.copy()
         try:
@@ -153,15 +158,15 @@ class Child:
             # Dead, which its pidfd tells as well; the task is taken back with the others then.
             return
 
-    def _unsendable(self, arguments: tuple[Any, ...], reason: Exception) -> DataError:
+    def _unsendable(self, arguments: tuple[Any, ...], reason: Exception) -> TransferError:
         for index, argument in enumerate(arguments):
             try:
                 encode(argument, self._types.copy())
             except Exception as raised:
-                error = DataError(f"argument {index} cannot be sent to a worker process: {text_of(raised)}")
+                error = TransferError(f"argument {index} cannot be sent to a worker process: {text_of(raised)}")
                 error.add_note(f"the argument is {shown_value(argument)}")
                 return error
-        return DataError(f"the arguments cannot be sent to a worker process: {text_of(reason)}")
+        return TransferError(f"the arguments cannot be sent to a worker process: {text_of(reason)}")
 
     def receive(self) -> bool | None:
         """Finish the oldest task with the answer that has come; None if there is none yet, False at the end of all."""
@@ -181,10 +186,10 @@ class Child:
         try:
             result, error = decode(self._segments[slot].read(size), self._types)
         except Exception as raised:
-            error = DataError(f"the result could not be read from the worker process: {text_of(raised)}")
+            error = TransferError(f"the result could not be read from the worker process: {text_of(raised)}")
             error.__cause__ = raised
         self._free.append(slot)
-        self.tasks.popleft().job.finish(result, error, self._seconds)
+        self.tasks.popleft().job.finish(result, error, self._seconds, self._seconds)
         return True
 
     def hang_up(self) -> None:

@@ -19,20 +19,26 @@ class ProcessExecutor(Executor[R]):
     fails, and `describe`, called with the job's arguments, says in the error what it was about. It must not refer to
     whoever holds the executor, or neither can be garbage collected.
 
+    `identity` is a digest of what is sent to the workers: executors with the same one do the same.
+
     Nothing is started before the first job. Pending jobs fail with ClosedError when the executor is closed.
     """
+
+    kind = "process"
 
     def __init__(
         self, make: Callable[[], Function[R]], workers: int, name: str, describe: Describe | None = None
     ) -> None:
-        self._dispatcher = Dispatcher(Launch(make, name), _checked(workers, name), describe or _describe)
+        launch = Launch(make, name)
+        self.identity = launch.digest
+        self._dispatcher = Dispatcher(launch, _checked(workers, name), describe or _describe)
         # Also runs at interpreter exit. The dispatcher's thread does not refer to this object, so that it can go away.
         self._finalizer = weakref.finalize(self, self._dispatcher.close)
         self.workers = workers
 
     def submit(self, *arguments: Any) -> Job[R]:
         """A worker is started only when all there are have something to do."""
-        job: Job[R] = Job(arguments)
+        job: Job[R] = Job(arguments, self.bell)
         self._dispatcher.submit(job)
         return job
 

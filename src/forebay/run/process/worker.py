@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable
 from typing import Any, NoReturn
 
-from forebay.errors import DataError
+from forebay.errors import TransferError
 from forebay.run.process.remote_error import shown_value, text_of
 from forebay.run.process.segment import Part, Segment
 from forebay.run.process.wire import Types, decode, encode
@@ -91,7 +91,7 @@ def _refusing(error: Exception, text: str | None) -> Callable[..., NoReturn]:
     def refuse(*_: Any) -> NoReturn:
         if text is None:
             raise error
-        raise DataError(f"{text}: {text_of(error)}") from error
+        raise TransferError(f"{text}: {text_of(error)}") from error
 
     return refuse
 
@@ -101,7 +101,7 @@ def _outcome(function: Callable[..., Any], segment: Segment, size: int, types: T
     try:
         arguments = decode(segment.read(size), types)
     except Exception as raised:
-        error = DataError(f"the arguments could not be read in the worker process: {text_of(raised)}")
+        error = TransferError(f"the arguments could not be read in the worker process: {text_of(raised)}")
         error.__cause__ = raised
         return encode((None, error), types)
     try:
@@ -113,7 +113,7 @@ def _outcome(function: Callable[..., Any], segment: Segment, size: int, types: T
     try:
         return encode((result, None), types)
     except Exception as raised:
-        error = DataError(f"the result could not be sent from the worker process: {text_of(raised)}")
+        error = TransferError(f"the result could not be sent from the worker process: {text_of(raised)}")
         error.add_note(f"the result was {shown_value(result)}")
         error.__cause__ = raised
         return encode((None, error), types)
