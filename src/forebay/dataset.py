@@ -42,6 +42,10 @@ from forebay.plan.identity import plan_lines
 from forebay.plan.spec import element_spec
 from forebay.rules import RULES
 from forebay.run import Reader, Setup
+from forebay.run.cpus import available_cpus
+from forebay.run.crew import Crew, Parking
+from forebay.run.executors import ExecutorName
+from forebay.run.parallelism import Parallelism
 from forebay.sources import Counter, Generator, Random, Range, single_element, slices
 from forebay.sources.generator import signature_from_types
 
@@ -75,6 +79,7 @@ class Dataset(Generic[T_co]):
         self._epochs = 0
         self._seed = secrets.randbits(63)
         self._lines: list[str] | None = None
+        self._parking = Parking()
 
     # Sources
 
@@ -214,12 +219,13 @@ class Dataset(Generic[T_co]):
         self,
         map_func: Callable[..., U],
         num_parallel_calls: int | None = None,
+        deterministic: bool | None = None,
+        name: str | None = None,
         *,
-        executor: str = "thread",
+        executor: ExecutorName = "auto",
         batched: bool = False,
         rng: bool = False,
         seed: int | None = None,
-        name: str | None = None,
     ) -> "Dataset[U]":
         """`map_func` of every element. A tuple is passed as separate arguments, anything else as one.
 
@@ -227,15 +233,18 @@ class Dataset(Generic[T_co]):
             map_func: returns the new element, of one structure and dtype for all.
             num_parallel_calls: work on so many elements at the same time, or AUTOTUNE. Without it nothing is started.
                 The results and their order are the same in any case.
-            executor: where the calls run: ``"thread"``, which serves functions that release the GIL, or ``"inline"``
-                to run them on the consumer's thread all the same.
+            deterministic: False lets elements come out in another order if they are ready sooner; none is lost or
+                repeated. By default what ``Options.deterministic`` says.
+            name: what to call this step in errors and plans.
+            executor: where the calls run. ``"thread"`` serves functions that wait or release the interpreter lock,
+                ``"process"`` those that compute in Python. ``"auto"`` measures which of the two it is; ``explain()``
+                then tells. ``"inline"`` is the consumer's own thread.
             batched: call `map_func` with whole columns of many elements at once: arrays with one more leading
                 axis, of a length that it must not depend on. Much faster where it can be written that way.
             rng: pass a ``numpy.random.Generator`` as the last argument. It is seeded by the element's number and
                 the epoch, so results are the same at any parallelism and after any resume. Use it during the
                 call only.
             seed: the seed of these generators; by default one that differs from run to run.
-            name: what to call this step in errors and plans.
 
         >>> list(Dataset.range(3).map(lambda x: (x, x + 0.5)).map(lambda a, b: a + b))
         [np.float64(0.5), np.float64(2.5), np.float64(4.5)]
@@ -250,6 +259,7 @@ class Dataset(Generic[T_co]):
             name,
             map_func=map_func,
             num_parallel_calls=num_parallel_calls,
+            deterministic=deterministic,
             executor=executor,
             batched=batched,
             rng=rng,
@@ -262,7 +272,8 @@ class Dataset(Generic[T_co]):
         name: str | None = None,
         *,
         num_parallel_calls: int | None = None,
-        executor: str = "thread",
+        deterministic: bool | None = None,
+        executor: ExecutorName = "auto",
         batched: bool = False,
     ) -> "Dataset[T_co]":
         """Only the elements that `predicate` returns True for.
@@ -270,8 +281,9 @@ class Dataset(Generic[T_co]):
         Args:
             predicate: gets an element as the function of ``map`` does.
             name: what to call this step in errors and plans.
-            num_parallel_calls: as for ``map``.
-            executor: as for ``map``.
+            num_parallel_calls: as for ``map``, and so are the next two.
+            deterministic: whether to keep the order.
+            executor: where the calls run.
             batched: call `predicate` with whole columns; it returns an array of booleans.
 
         >>> list(Dataset.range(6).filter(lambda x: x % 3 == 0))
@@ -282,16 +294,27 @@ class Dataset(Generic[T_co]):
             name,
             predicate=predicate,
             num_parallel_calls=num_parallel_calls,
+            deterministic=deterministic,
             executor=executor,
             batched=batched,
         )
 
-    def batch(self, batch_size: int, drop_remainder: bool = False, *, name: str | None = None) -> "Dataset[Any]":
+    def batch(
+        self,
+        batch_size: int,
+        drop_remainder: bool = False,
+        num_parallel_calls: int | None = None,
+        deterministic: bool | None = None,
+        name: str | None = None,
+    ) -> "Dataset[Any]":
         """Consecutive elements stacked along a new first axis.
 
         Args:
             batch_size: how many.
             drop_remainder: leave out a last batch that is not full.
+            num_parallel_calls: taken for the sake of programs written for tf.data. Batches are cut out of columns,
+                many at once; there is nothing to share out.
+            deterministic: taken for the same reason.
             name: what to call this step in errors and plans.
 
         >>> list(Dataset.range(5).batch(2))
@@ -585,7 +608,14 @@ class Dataset(Generic[T_co]):
     def _setup(self) -> Setup:
         options = self.options()
         assert options.block_bytes is not None
-        return Setup(block_bytes=options.block_bytes, rules=RULES if options.optimize else ())
+        parallelism = Parallelism(
+            cpus=options.autotune.cpu_budget or available_cpus(),
+            most=options.threading.private_threadpool_size,
+            intra_op=options.threading.max_intra_op_parallelism,
+            deterministic=options.deterministic is not False,
+            crew=Crew(self._parking),
+        )
+        return Setup(options.block_bytes, RULES if options.optimize else (), parallelism=parallelism)
 
     def _then(self, node: type[Node], name: str | None, **arguments: Any) -> "Dataset[Any]":
         return Dataset(node(inputs=(self.plan,), label=name, where=caller(), **arguments))

@@ -126,6 +126,7 @@ class DatasetIterator(Generic[T_co]):
             self._ended = True
             self._elements = iter(())
             self._reader = None
+            self._setup.parallelism.crew.finished = True
             self._run.close()
             raise StopIteration
         elements = block.private().elements()
@@ -188,6 +189,7 @@ class DatasetIterator(Generic[T_co]):
         self._reader = None
         if self._close.alive:
             self._run.close()
+            self._setup.parallelism.crew.parking.clear()
             self._close.detach()
 
     def __enter__(self) -> "DatasetIterator[T_co]":

@@ -8,7 +8,7 @@ from forebay.errors import PlanError
 O = TypeVar("O")  # noqa: E741 - any of the classes below
 
 
-@dataclass
+@dataclass(slots=True)
 class Threading:
     """How many threads a pipeline may use.
 
@@ -22,7 +22,7 @@ class Threading:
     max_intra_op_parallelism: int | None = None
 
 
-@dataclass
+@dataclass(slots=True)
 class Autotune:
     """What the tuner may do where a step says AUTOTUNE.
 
@@ -35,7 +35,7 @@ class Autotune:
     cpu_budget: int | None = None
 
 
-@dataclass
+@dataclass(slots=True)
 class Options:
     """How a dataset runs. No option but ``deterministic=False`` changes its elements or their order.
 
@@ -72,7 +72,9 @@ class Options:
         _count("block_bytes", self.block_bytes)
         for name, kind in (("threading", Threading), ("autotune", Autotune)):
             if not isinstance(getattr(self, name), kind):
-                raise PlanError(f"Options.{name} must be a forebay.options.{kind.__name__}, got {getattr(self, name)!r}")
+                raise PlanError(
+                    f"Options.{name} must be a forebay.options.{kind.__name__}, got {getattr(self, name)!r}"
+                )
         _count("threading.private_threadpool_size", self.threading.private_threadpool_size)
         _count("threading.max_intra_op_parallelism", self.threading.max_intra_op_parallelism)
         _flag("autotune.enabled", self.autotune.enabled)

@@ -11,24 +11,22 @@ from numpy.typing import NDArray
 from forebay.block import Block, Cursor, Indices
 from forebay.block.dense import Dense
 from forebay.errors import ForebayError
-from forebay.plan.check import arguments, flag, function, keep_parallel_calls
+from forebay.ops.parallel import Parallel
+from forebay.plan.check import arguments, flag, function
 from forebay.plan.fingerprint import function_name
-from forebay.plan.node import UNKNOWN, Build, Node, Traits
+from forebay.plan.node import UNKNOWN, Build, Traits
 from forebay.plan.spec import static_spec
 from forebay.run import Operator, Setup, Site
 from forebay.run.calls import Call, ColumnCalls, RowCalls
-from forebay.run.executors import check_executor, start
 from forebay.run.stage import Chunk, Stage
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class Filter(Node):
+class Filter(Parallel):
     """``Dataset.filter``."""
 
     predicate: Callable[..., Any]
     batched: bool = False
-    num_parallel_calls: int | None = None
-    executor: str = "thread"
 
     kind = "filter"
     traits = Traits(same_elements=True)
@@ -36,19 +34,12 @@ class Filter(Node):
     def __post_init__(self) -> None:
         function("filter", "predicate", self.predicate)
         arguments("filter", self.predicate, static_spec(self.input))
-        keep_parallel_calls(self)
-        check_executor("filter", self.executor)
+        self.check_parallel()
         flag("filter", "batched", self.batched)
 
     def params(self) -> dict[str, Any]:
         """What decides about the rows."""
         return {"predicate": self.predicate, "batched": self.batched or None}
-
-    def settings(self) -> dict[str, Any]:
-        """How it runs."""
-        if self.num_parallel_calls is None:
-            return {}
-        return {"num_parallel_calls": self.num_parallel_calls, "executor": self.executor}
 
     def cardinality(self) -> int:
         """Not known before it has run."""
@@ -105,13 +96,11 @@ class _Filter(Stage[Answers]):
 
     def __init__(self, node: Filter, setup: Setup, source: Operator) -> None:
         make = partial(Predicate, node.site, node.predicate, node.batched)
-        executor = start(node.executor, node.num_parallel_calls, make, str(node.site))
-        super().__init__(node.site, source, setup.with_unit(1), executor)
+        super().__init__(node.site, source, setup.with_unit(1), node.start(setup, make), node.free_order(setup))
 
     def seek(self, cursor: Cursor, epoch: int) -> int:
         """Which input row an output row is can only be found by asking the predicate again."""
-        self.seek_input(cursor.state, 0, epoch)
-        return cursor.skip
+        return self.seek_input(cursor, epoch, one_to_one=False)
 
     def finish(self, chunk: Chunk[Answers], result: Answers) -> Block | None:
         """The rows that pass, if any."""
@@ -120,6 +109,6 @@ class _Filter(Stage[Answers]):
         block = None
         if len(kept):
             rows = chunk.block if len(kept) == chunk.block.rows else chunk.block.take(kept)
-            block = rows.at(Cursor(chunk.state))
+            block = rows.at(Cursor(self.state_of(chunk)))
         self.fail(error, block)
         return block

@@ -8,13 +8,13 @@ from typing import Any
 from forebay.block import Block, Cursor, Indices, RowBuilder, RowError, Uniform
 from forebay.block.dense import Dense
 from forebay.errors import ForebayError, InternalError, PlanError
-from forebay.plan.check import arguments, flag, function, keep_parallel_calls, keep_seed
+from forebay.ops.parallel import Parallel
+from forebay.plan.check import arguments, flag, function, keep_seed
 from forebay.plan.fingerprint import function_name
-from forebay.plan.node import Build, Node, Traits
+from forebay.plan.node import Build, Traits
 from forebay.plan.spec import static_spec
 from forebay.run import Access, Operator, Setup
 from forebay.run.calls import Call, ColumnCalls, RowCalls
-from forebay.run.executors import check_executor, start
 from forebay.run.stage import Chunk, Stage
 
 Made = tuple[Block | None, ForebayError | None]
@@ -22,7 +22,7 @@ Made = tuple[Block | None, ForebayError | None]
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class Map(Node):
+class Map(Parallel):
     """``Dataset.map``.
 
     Two fields are set by rules: `earlier` are functions fused in, which run first, back to back; `numbered` says that
@@ -30,8 +30,6 @@ class Map(Node):
     """
 
     map_func: Callable[..., Any]
-    num_parallel_calls: int | None = None
-    executor: str = "thread"
     batched: bool = False
     rng: bool = False
     seed: int | None = None
@@ -46,8 +44,7 @@ class Map(Node):
         flag("map", "batched", self.batched)
         flag("map", "rng", self.rng)
         keep_seed(self)
-        keep_parallel_calls(self)
-        check_executor("map", self.executor)
+        self.check_parallel()
         if not self.earlier and not self.numbered:
             arguments("map", self.map_func, static_spec(self.input), extra=int(self.rng))
         if self.batched and self.rng:
@@ -72,13 +69,6 @@ class Map(Node):
         if self.rng:
             shown |= {"rng": True, "seed": self.seed}
         return shown
-
-    def settings(self) -> dict[str, Any]:
-        """How it runs."""
-        if self.num_parallel_calls is None:
-            return {}
-        calls = "AUTOTUNE" if self.num_parallel_calls == -1 else self.num_parallel_calls
-        return {"num_parallel_calls": calls, "executor": self.executor}
 
     def layout(self) -> str:
         """With or without numbers in the input."""
@@ -124,19 +114,18 @@ class _Map(Stage[Made]):
 
     def __init__(self, node: Map, setup: Setup, source: Operator) -> None:
         make = partial(_Function, node.calls, node.batched)
-        super().__init__(node.site, source, setup, start(node.executor, node.num_parallel_calls, make, str(node.site)))
+        super().__init__(node.site, source, setup, node.start(setup, make), node.free_order(setup))
         self._numbered = node.numbered
         self._uniform = Uniform()
 
     def seek(self, cursor: Cursor, epoch: int) -> int:
         """The input skips as many rows; the function is not called for them."""
-        self.seek_input(cursor.state, cursor.skip, epoch)
-        return 0
+        return self.seek_input(cursor, epoch, one_to_one=True)
 
-    def numbers(self, block: Block) -> Indices:
+    def numbers(self, block: Block, index: int) -> Indices:
         """Counted, unless they come with the rows."""
         if not self._numbered:
-            return super().numbers(block)
+            return super().numbers(block, index)
         column = block.columns[0]
         if not isinstance(column, Dense):
             raise InternalError("a numbered map got no numbers")
@@ -145,8 +134,8 @@ class _Map(Stage[Made]):
     def argument(self, block: Block) -> Block:
         """Without the numbers."""
         if not self._numbered:
-            return block
-        return Block(block.structure.children[1], block.columns[1:], block.rows, block.cursor)
+            return super().argument(block)
+        return Block(block.structure.children[1], block.columns[1:], block.rows)
 
     def finish(self, chunk: Chunk[Made], result: Made) -> Block | None:
         """The rows that were made; then what kept others from being made."""
@@ -159,7 +148,7 @@ class _Map(Stage[Made]):
             self._uniform.check(made.structure, made.columns)
         except RowError as fault:
             raise self.site.data_error(chunk.index, fault.text) from None
-        return made.at(Cursor(chunk.state))
+        return made.at(Cursor(self.state_of(chunk)))
 
 
 class _Mapped(Access):

@@ -1,6 +1,6 @@
 """``with_options``: settings that ride along in the plan."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, is_dataclass
 from typing import Any
 
 from forebay.errors import PlanError
@@ -25,7 +25,7 @@ class WithOptions(Node):
 
     def params(self) -> dict[str, Any]:
         """The fields that are set."""
-        return vars(self.options)
+        return _set_fields(self.options)
 
     def cardinality(self) -> int:
         """The input's."""
@@ -42,6 +42,14 @@ class WithOptions(Node):
     def lower(self, setup: Setup, build: Build) -> Operator:
         """The input itself."""
         return build(self.input, setup)
+
+
+def _set_fields(options: Any, prefix: str = "") -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for each in fields(options):
+        value = getattr(options, each.name)
+        found |= _set_fields(value, f"{each.name}.") if is_dataclass(value) else {prefix + each.name: value}
+    return found
 
 
 def plan_options(node: Node) -> Options:

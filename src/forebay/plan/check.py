@@ -48,12 +48,6 @@ def flag(call: str, name: str, value: Any) -> bool:
     return value
 
 
-def keep_parallel_calls(node: Any) -> None:
-    """Check that a node's `num_parallel_calls` is a number, AUTOTUNE or None."""
-    if node.num_parallel_calls is not None:
-        keep_whole(node, "num_parallel_calls", 1, also=(-1,))
-
-
 def arguments(call: str, function: Callable[..., Any], spec: Any, extra: int = 0) -> None:
     """PlanError if a function cannot take an element of that spec; says nothing where either is not known."""
     if spec is None:

@@ -12,7 +12,7 @@ def fuse_maps(node: Node) -> Node | None:
     below = node.input if node.inputs else None
     if not isinstance(node, Map) or not isinstance(below, Map) or node.batched or below.batched:
         return None
-    if node.settings() != below.settings():
+    if node.workers_wanted != below.workers_wanted:
         return None
     return replace(
         node, inputs=below.inputs, earlier=(*below.calls, *node.earlier), numbered=below.numbered or node.numbered

@@ -83,7 +83,7 @@ class AutoExecutor(Executor[R]):
         return self._current.kind
 
     @property
-    def bell(self) -> "SimpleQueue[Job[R]] | None":  # type: ignore[override]
+    def bell(self) -> "SimpleQueue[Job[R]] | None":
         """Rung by whichever executor is in use."""
         return self._threads.bell
 
@@ -156,7 +156,9 @@ class AutoExecutor(Executor[R]):
         if slower < _SHARED:
             return Choice("thread", f"two at once take {slower:.1f}x the time of one: it scales")
         if cost < _TRIFLE:
-            return Choice("inline", f"two at once take {slower:.1f}x the time of one, and {cost * 1e6:.2f} µs is a trifle")
+            return Choice(
+                "inline", f"two at once take {slower:.1f}x the time of one, and {cost * 1e6:.2f} µs is a trifle"
+            )
         return Choice("process", f"two at once take {slower:.1f}x the time of one: it holds the interpreter lock")
 
     def _settle(self, choice: Choice) -> None:

@@ -36,9 +36,7 @@ class Job(Generic[R]):
         self._running = threading.Lock()
         self._running.acquire()
 
-    def finish(
-        self, result: R | None, error: BaseException | None, seconds: float = 0.0, cpu: float = 0.0
-    ) -> None:
+    def finish(self, result: R | None, error: BaseException | None, seconds: float = 0.0, cpu: float = 0.0) -> None:
         """Called by the worker, once."""
         self._result, self._error, self.seconds, self.cpu = result, error, seconds, cpu
         self.done = True
@@ -196,19 +194,6 @@ def _made(make: Callable[[], Function[R]]) -> Function[R]:
             raise error
 
         return refuse
-
-
-def _made(make: Callable[[], Function[R]]) -> Function[R]:
-    """The function; if it cannot be had, one that says so whenever it is called."""
-    try:
-        return make()
-    except BaseException as error:
-        reason = error
-
-    def refuse(*_: Any) -> R:
-        raise reason
-
-    return refuse
 
 
 def run_job(function: Function[R], job: Job[R]) -> None:

@@ -65,6 +65,8 @@ class Operator(ABC):
         self.site = site
         self.inputs = inputs
         self._pending: ForebayError | None = None
+        self.waited = 0.0
+        """Seconds in which this operator had nothing to do but wait for its workers."""
 
     def begin(self, cursor: Cursor, epoch: int) -> int:
         """``seek``, after which nothing is left of an error that was waiting. Readers call this."""

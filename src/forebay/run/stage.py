@@ -1,15 +1,18 @@
-"""A function on chunks of rows: on the thread that asks, or on workers, with the results always in order."""
+"""A function on chunks of rows: on the thread that asks, or on workers."""
 
+import time
 from abc import abstractmethod
 from collections import deque
 from dataclasses import dataclass
+from queue import SimpleQueue
 from typing import Any, Generic, TypeVar
 
 import numpy as np
 
-from forebay.block import Block, Cursor, Indices
-from forebay.errors import ForebayError
+from forebay.block import START, Block, Cursor, Indices, concat_blocks
+from forebay.errors import ForebayError, TransferError
 from forebay.run.executor import Executor, Job
+from forebay.run.log import Logs, decisions
 from forebay.run.operator import Operator, Setup, Site
 from forebay.run.pace import Pace
 from forebay.run.reader import Reader
@@ -29,25 +32,38 @@ class Chunk(Generic[R]):
     job: Job[R]
 
     @property
-    def state(self) -> dict[str, Any]:
+    def place(self) -> list[Any]:
         """What leads back to these rows."""
-        return {"index": self.index, "in": self.block.cursor.to_json()}
+        return [self.index, self.block.rows, self.block.cursor.to_json()]
 
 
 class Stage(Operator, Generic[R]):
     """Reads chunks, has the executor work on several of them, and finishes them in the order of the rows.
 
-    State: the number of the next input element. However many chunks are under way, a block's cursor is that of the
-    rows it was made from, so it means the same at any number of workers.
+    State: where a block's chunk began in the input. However many chunks are under way, that means the same at any
+    number of workers. With `free_order` chunks are finished as they come. Their state then also holds which others
+    were under way, where reading goes on behind them, and a log of what was finished afterwards.
     """
 
-    def __init__(self, site: Site, source: Operator, setup: Setup, executor: Executor[R]) -> None:
+    def __init__(
+        self, site: Site, source: Operator, setup: Setup, executor: Executor[R], free_order: bool = False
+    ) -> None:
         super().__init__(site, source)
         self._reader = Reader(source)
         self._executor = executor
         self._pace = Pace(setup.block_bytes, setup.unit)
+        self._free = free_order and executor.workers > 0
+        self._logs = Logs()
+        self._bell: SimpleQueue[Job[R]] = SimpleQueue()
+        if self._free:
+            executor.bell = self._bell
         self._chunks: deque[Chunk[R]] = deque()
+        # What a log says: chunks to read again, [index, rows, cursor], and the numbers of those to finish, in order.
+        self._to_read: deque[list[Any]] = deque()
+        self._to_finish: deque[int] = deque()
         self._index = 0
+        self._next = START  # The cursor of the row at `_index`.
+        self._stands = -1  # Which row the reader gives next, while chunks are read again.
         self._epoch = 0
         self._ended = False
         self._input_error: ForebayError | None = None
@@ -56,18 +72,43 @@ class Stage(Operator, Generic[R]):
     def finish(self, chunk: Chunk[R], result: R) -> Block | None:
         """The block that a result makes; None if it has no rows. Errors go through ``fail``."""
 
-    def seek_input(self, state: dict[str, Any] | None, skip: int, epoch: int) -> None:
-        """Continue `skip` input rows after those that the state leads to."""
-        state = state or {"index": 0, "in": [None, 0]}
-        self._reader.seek(Cursor.from_json(state["in"]).after(skip), epoch)
+    def seek_input(self, cursor: Cursor, epoch: int, one_to_one: bool) -> int:
+        """Go to the cursor; the number of rows still to drop. One to one, rows can be passed over in the input."""
+        state = cursor.state or {"index": 0, "in": [None, 0]}
+        log = state.get("log")
+        skip = cursor.skip if one_to_one and log is None else 0
         self._index = state["index"] + skip
+        self._next = Cursor.from_json(state["in"]).after(skip)
         self._epoch = epoch
         self._chunks.clear()
+        self._to_read.clear()
+        self._to_finish.clear()
         self._ended = False
         self._input_error = None
+        if log is not None:
+            self._repeat(state, decisions(log))
+        self._stands = -1
+        if not self._to_read:
+            self._stand(self._index, self._next.to_json())
+        return cursor.skip - skip
+
+    def _repeat(self, state: dict[str, Any], log: list[list[int]]) -> None:
+        """Plan to read and finish the same chunks in the same order as when the log was written."""
+        self._to_finish.extend([state["index"], *(index for index, _ in log)])
+        read = sorted([[state["index"], state["rows"], state["in"]], *state["open"]], key=lambda place: place[0])
+        index, at = state["next"]
+        self._to_read.extend(read)
+        # Chunks that were read later follow one another, as do the gaps that others under way left between them.
+        for start, rows in sorted(entry for entry in log if entry[0] >= index):
+            for size in (start - index, rows):
+                if size:
+                    self._to_read.append([index, size, at])
+                    at = Cursor.from_json(at).after(size).to_json()
+                    index += size
+        self._index, self._next = index, Cursor.from_json(at)
 
     def pull(self) -> Block | None:
-        """The next rows in order, after having put enough work under way for the ones behind them."""
+        """The next rows, after having put enough work under way for the ones behind them."""
         self.raise_pending()
         while True:
             self._fill()
@@ -75,19 +116,54 @@ class Stage(Operator, Generic[R]):
                 if self._input_error is not None:
                     raise self._input_error
                 return None
-            chunk = self._chunks.popleft()
-            block = self.finish(chunk, chunk.job.result())
+            chunk = self._take()
+            block = self.finish(chunk, self._result(chunk))
             size = chunk.block.nbytes if block is None else block.nbytes
             self._pace.observe(chunk.block.rows, size, chunk.job.seconds)
             if block is not None:
                 return block
             self.raise_pending()
 
+    def _take(self) -> Chunk[R]:
+        """The chunk to finish next."""
+        if not self._free and not self._to_finish:
+            return self._chunks.popleft()
+        if self._to_finish:
+            index = self._to_finish.popleft()
+            chunk = next(chunk for chunk in self._chunks if chunk.index == index)
+        else:
+            while (first := next((chunk for chunk in self._chunks if chunk.job.done), None)) is None:
+                self._bell.get()
+            chunk = first
+        self._chunks.remove(chunk)
+        self._logs.add([chunk.index, chunk.block.rows])
+        return chunk
+
+    def state_of(self, chunk: Chunk[R]) -> dict[str, Any]:
+        """The state of the block that this chunk has made."""
+        state = {"index": chunk.index, "in": chunk.block.cursor.to_json()}
+        if self._free or self._to_finish or self._to_read:
+            open_chunks = [other.place for other in self._chunks] + list(self._to_read)
+            state |= {"rows": chunk.block.rows, "open": open_chunks, "next": [self._index, self._next.to_json()]}
+            state["log"] = self._logs.new()
+        return state
+
+    def _result(self, chunk: Chunk[R]) -> R:
+        began = time.perf_counter()
+        try:
+            while True:
+                try:
+                    return chunk.job.result()
+                except TransferError as error:
+                    chunk.job = self._executor.again(chunk.job, error)
+        finally:
+            self.waited += time.perf_counter() - began
+
     def _fill(self) -> None:
         most = max(1, self._executor.workers * _AHEAD)
-        while len(self._chunks) < most and not self._ended:
+        while (len(self._chunks) < most or self._awaited()) and not self._ended:
             try:
-                block = self._reader.read(self._pace.rows)
+                block, index = self._read()
             except ForebayError as error:
                 # Rows that are under way come out first.
                 self._input_error = error
@@ -95,18 +171,51 @@ class Stage(Operator, Generic[R]):
             if block is None:
                 self._ended = True
                 return
-            indices = self.numbers(block)
-            job = self._executor.submit(self.argument(block), indices, self._epoch)
-            self._chunks.append(Chunk(block, self._index, job))
-            self._index += block.rows
+            job = self._executor.submit(self.argument(block), self.numbers(block, index), self._epoch)
+            self._chunks.append(Chunk(block, index, job))
 
-    def numbers(self, block: Block) -> Indices:
-        """The elements' numbers."""
-        return np.arange(self._index, self._index + block.rows)
+    def _awaited(self) -> bool:
+        """Whether the log asks for a chunk that has not been read yet."""
+        return bool(self._to_finish) and all(chunk.index != self._to_finish[0] for chunk in self._chunks)
+
+    def _read(self) -> tuple[Block | None, int]:
+        if self._to_read:
+            index, rows, at = self._to_read.popleft()
+            self._stand(index, at)
+            again = self._read_again(index, rows)
+            if not self._to_read:
+                self._stand(self._index, self._next.to_json())
+            return again, index
+        index = self._index
+        block = self._reader.read(self._pace.rows)
+        if block is not None:
+            self._index += block.rows
+            self._next = block.cursor.after(block.rows)
+        return block, index
+
+    def _stand(self, index: int, at: list[Any]) -> None:
+        if self._stands != index:
+            self._reader.seek(Cursor.from_json(at), self._epoch)
+            self._stands = index
+
+    def _read_again(self, index: int, rows: int) -> Block:
+        blocks = []
+        self._stands = index + rows
+        while rows:
+            block = self._reader.read(rows)
+            if block is None:
+                raise self.site.data_error(index, "the input ends before the place where it is to be resumed")
+            blocks.append(block)
+            rows -= block.rows
+        return concat_blocks(blocks)
+
+    def numbers(self, block: Block, index: int) -> Indices:
+        """The elements' numbers; the first one's is `index`."""
+        return np.arange(index, index + block.rows)
 
     def argument(self, block: Block) -> Block:
-        """The rows as the function gets them."""
-        return block
+        """The rows as the function gets them. It has no use for the cursor, which may be large."""
+        return block.at(START)
 
     def fail(self, error: ForebayError | None, block: Block | None) -> None:
         """Raise the error now, or after the rows that came before it."""
@@ -117,6 +226,6 @@ class Stage(Operator, Generic[R]):
 
     def close(self) -> None:
         """The workers first, since they may be busy with the input's rows."""
-        self._chunks.clear()
         self._executor.close()
+        self._chunks.clear()
         super().close()

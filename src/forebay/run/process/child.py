@@ -14,7 +14,7 @@ from contextlib import ExitStack, suppress
 from hashlib import blake2b
 from typing import Any
 
-from forebay.errors import TransferError, PlanError
+from forebay.errors import PlanError, TransferError
 from forebay.run.executor import Job
 from forebay.run.process.remote_error import shown_value, text_of
 from forebay.run.process.segment import Segment

@@ -1,0 +1,63 @@
+"""What steps with a user's function have in common: on whom it runs."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+from forebay.plan.check import flag, keep_whole
+from forebay.plan.node import Node
+from forebay.run import Setup
+from forebay.run.executor import Executor
+from forebay.run.executors import check_executor, start
+from forebay.run.parallelism import AUTOTUNE
+
+R = TypeVar("R")
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Parallel(Node):
+    """A step whose function can run on workers. None of this changes its elements, only `deterministic` their order."""
+
+    num_parallel_calls: int | None = None
+    deterministic: bool | None = None
+    executor: str = "auto"
+
+    def check_parallel(self) -> None:
+        """PlanError on a setting that cannot be meant."""
+        if self.num_parallel_calls is not None:
+            keep_whole(self, "num_parallel_calls", 1, also=(AUTOTUNE,))
+        if self.deterministic is not None:
+            flag(self.kind, "deterministic", self.deterministic)
+        check_executor(self.kind, self.executor)
+
+    @property
+    def workers_wanted(self) -> tuple[Any, ...]:
+        """Equal for steps that can run on the same workers."""
+        calls = self.num_parallel_calls
+        return (None,) if calls is None else (calls, self.deterministic, self.executor)
+
+    def settings(self) -> dict[str, Any]:
+        """How it runs."""
+        if self.num_parallel_calls is None:
+            return {}
+        calls = "AUTOTUNE" if self.num_parallel_calls == AUTOTUNE else self.num_parallel_calls
+        return {"num_parallel_calls": Verbatim(calls), "deterministic": self.deterministic, "executor": self.executor}
+
+    def start(self, setup: Setup, make: Callable[[], Callable[..., R]]) -> Executor[R]:
+        """The workers, each with a function of its own from `make`."""
+        return start(setup, self.site, self.num_parallel_calls, self.executor, make)
+
+    def free_order(self, setup: Setup) -> bool:
+        """Whether elements may come out as they are ready."""
+        wanted = setup.parallelism.deterministic if self.deterministic is None else self.deterministic
+        return self.num_parallel_calls is not None and not wanted
+
+
+class Verbatim:
+    """Shown in plans as it is, without quotes."""
+
+    def __init__(self, text: object) -> None:
+        self._text = str(text)
+
+    def __repr__(self) -> str:
+        return self._text
