@@ -3,6 +3,7 @@
 import copy
 import secrets
 import sys
+import time
 from collections.abc import Callable
 from typing import IO, Any, Generic, TypeVar
 
@@ -45,7 +46,10 @@ from forebay.run import Reader, Setup
 from forebay.run.cpus import available_cpus
 from forebay.run.crew import Crew, Parking
 from forebay.run.executors import ExecutorName
+from forebay.run.meter import StageStats
 from forebay.run.parallelism import Parallelism
+from forebay.run.stats import table
+from forebay.run.tuner import Tuner
 from forebay.sources import Counter, Generator, Random, Range, single_element, slices
 from forebay.sources.generator import signature_from_types
 
@@ -579,8 +583,15 @@ class Dataset(Generic[T_co]):
         """The settings in force: those given with ``with_options``, later ones first, then the defaults."""
         return plan_options(self.plan)
 
-    def explain(self, file: IO[str] | None = None) -> None:
+    def explain(self, file: IO[str] | None = None, *, analyze: bool = False, seconds: float = 10.0) -> None:
         """Print the plan as written and as it will run, with the rows that come out of every step.
+
+        Where a step's workers were left to AUTOTUNE or ``executor="auto"``, what earlier iterations found is said too.
+
+        Args:
+            file: where to print; the standard output by default.
+            analyze: also run the dataset, to its end or for so many seconds, and print what every step did.
+            seconds: how long that may take.
 
         >>> Dataset.range(100).shuffle(10, seed=1).skip(0).batch(32).explain()
         As written:
@@ -594,7 +605,22 @@ class Dataset(Generic[T_co]):
           shuffle(buffer_size=10, seed=1, reads='permuted')  100 rows
           range(start=0, stop=100, step=1)                   100 rows
         """
-        print(explain(self.plan, prepare(self.plan, self._seed, self._setup().rules)), file=file or sys.stdout)
+        out = file or sys.stdout
+        stats = self._run_for(seconds) if analyze else []
+        plan = prepare(self.plan, self._seed, self._setup().rules)
+        print(explain(self.plan, plan, self._parking.found()), file=out)
+        if analyze:
+            print("", "As it ran:", table(stats), sep="\n", file=out)
+
+    def _run_for(self, seconds: float) -> list[StageStats]:
+        # Of its own, so that looking does not count as an epoch.
+        dataset: Dataset[Any] = copy.copy(self)
+        with iter(dataset) as it:
+            end = time.perf_counter() + seconds
+            for _ in it:
+                if time.perf_counter() > end:
+                    break
+            return it.stats()
 
     def __iter__(self) -> "DatasetIterator[T_co]":
         epoch, self._epochs = self._epochs, self._epochs + 1
@@ -608,12 +634,13 @@ class Dataset(Generic[T_co]):
     def _setup(self) -> Setup:
         options = self.options()
         assert options.block_bytes is not None
+        cpus = options.autotune.cpu_budget or available_cpus()
         parallelism = Parallelism(
-            cpus=options.autotune.cpu_budget or available_cpus(),
+            cpus=cpus,
             most=options.threading.private_threadpool_size,
             intra_op=options.threading.max_intra_op_parallelism,
             deterministic=options.deterministic is not False,
-            crew=Crew(self._parking),
+            crew=Crew(self._parking, Tuner(cpus, enabled=options.autotune.enabled is not False)),
         )
         return Setup(options.block_bytes, RULES if options.optimize else (), parallelism=parallelism)
 

@@ -12,6 +12,8 @@ from forebay.plan import Node, build, prepare
 from forebay.plan.identity import check_same_plan, check_signature, layout, signed
 from forebay.run import Operator, Reader, Setup
 from forebay.run.leaving import watch_for_exit
+from forebay.run.meter import StageStats
+from forebay.run.stats import stats_of
 
 T_co = TypeVar("T_co", covariant=True)
 
@@ -23,6 +25,7 @@ class _Run:
 
     def __init__(self) -> None:
         self.operator: Operator | None = None
+        self._stats: list[StageStats] = []
 
     def start(self, operator: Operator, cursor: Cursor, epoch: int) -> Reader:
         """Go over to other operators; if they cannot seek to the cursor, stay with those there are."""
@@ -36,8 +39,12 @@ class _Run:
         self.operator = operator
         return reader
 
+    def stats(self) -> list[StageStats]:
+        return self._stats if self.operator is None else stats_of(self.operator)
+
     def close(self) -> None:
         if self.operator is not None:
+            self._stats = self.stats()
             # Forgotten only afterwards: what an interrupt cuts short is done again by whoever closes next.
             self.operator.close()
             self.operator = None
@@ -121,6 +128,7 @@ class DatasetIterator(Generic[T_co]):
         # An error or an interrupt may leave operators half-way through rows that were never handed out. The next
         # call goes back to the last element that was.
         self._broken = True
+        self._setup.parallelism.crew.tuner.tick()
         block = self._reader.next() if self._reader is not None else None
         if block is None:
             self._ended = True
@@ -137,6 +145,18 @@ class DatasetIterator(Generic[T_co]):
         self._elements = elements
         self._broken = False
         return self.__next__()
+
+    def stats(self) -> list[StageStats]:
+        """What every step has done since the iterator began or was last restored, the last step first.
+
+        >>> import forebay as fb
+        >>> it = iter(fb.Dataset.range(100).batch(10))
+        >>> len(list(it))
+        10
+        >>> [(step.name.split()[0], step.elements) for step in it.stats()]
+        [('batch', 10), ('range', 100)]
+        """
+        return self._run.stats()
 
     def state_dict(self) -> dict[str, Any]:
         """Where the iterator stands, as JSON. Loading it continues with the element that comes next here."""

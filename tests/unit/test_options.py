@@ -1,31 +1,38 @@
 """Options: inherited, overridden, harmless to the elements, and part of no state."""
 
+import dataclasses
 from typing import Any
 
 import pytest
 
 import forebay as fb
 from forebay import Dataset, Options
+from forebay.options import DEFAULTS
 from unit.support import SETTINGS, plain
 
 
+def in_force(**given: Any) -> Options:
+    """The defaults with some fields set."""
+    return dataclasses.replace(DEFAULTS, **given)
+
+
 def test_defaults() -> None:
-    assert Dataset.range(3).options() == Options(optimize=True, block_bytes=1 << 20)
+    assert Dataset.range(3).options() == in_force(optimize=True, block_bytes=1 << 20)
     assert Options() == Options(optimize=None, block_bytes=None)
 
 
 def test_later_options_win_field_by_field() -> None:
     dataset = Dataset.range(3).with_options(Options(optimize=False, block_bytes=5))
-    assert dataset.map(abs).batch(2).options() == Options(optimize=False, block_bytes=5)
-    assert dataset.with_options(Options(block_bytes=7)).options() == Options(optimize=False, block_bytes=7)
-    assert dataset.with_options(Options(optimize=True)).take(1).options() == Options(optimize=True, block_bytes=5)
-    assert dataset.with_options(Options()).options() == Options(optimize=False, block_bytes=5)
+    assert dataset.map(abs).batch(2).options() == in_force(optimize=False, block_bytes=5)
+    assert dataset.with_options(Options(block_bytes=7)).options() == in_force(optimize=False, block_bytes=7)
+    assert dataset.with_options(Options(optimize=True)).take(1).options() == in_force(optimize=True, block_bytes=5)
+    assert dataset.with_options(Options()).options() == in_force(optimize=False, block_bytes=5)
 
 
 def test_options_of_several_inputs() -> None:
     one = Dataset.range(3).with_options(Options(block_bytes=5))
     other = Dataset.range(3).with_options(Options(optimize=False, block_bytes=6))
-    assert Dataset.zip(one, other).options() == Options(optimize=False, block_bytes=6)
+    assert Dataset.zip(one, other).options() == in_force(optimize=False, block_bytes=6)
     assert one.concatenate(other).with_options(Options(block_bytes=9)).options().block_bytes == 9
 
 

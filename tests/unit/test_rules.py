@@ -156,7 +156,7 @@ SLICED: list[Case] = [
     # Rows that cannot be read by number are read and dropped.
     (
         lambda: Dataset.range(10).filter(even).skip(3),
-        ["skip(count=3)", "filter(predicate=even, batched=False)", "range(10)"],
+        ["skip(count=3)", "filter(predicate=even)", "range(10)"],
     ),
     (lambda: Dataset.range(10).repeat(2).take(3), ["take(count=3)", "repeat(count=2)", "range(10)"]),
     (
@@ -187,7 +187,7 @@ PERMUTED: list[Case] = [
     (lambda: Dataset.range(10).shuffle(10, seed=1), ["shuffle(buffer_size=10, seed=1)", "range(10)"]),
     (
         lambda: Dataset.range(10).filter(even).shuffle(3, seed=1),
-        ["shuffle(buffer_size=3, seed=1)", "filter(predicate=even, batched=False)", "range(10)"],
+        ["shuffle(buffer_size=3, seed=1)", "filter(predicate=even)", "range(10)"],
     ),
 ]
 
@@ -253,8 +253,9 @@ def test_explain_prints_both_plans() -> None:
         "",
         "As it runs:",
         "  batch(batch_size=32, drop_remainder=False)        32 rows",
-        "  shuffle(buffer_size=5, seed=1, reads='permuted')  1,000 rows",
         "  map(map_func=add, after=['double']) 'plus one'    1,000 rows",
+        "  shuffle(buffer_size=5, seed=1, reads='permuted')  1,000 rows",
+        "  enumerate(start=0)                                1,000 rows",
         "  range(start=0, stop=1000, step=1)                 1,000 rows",
     ]
 

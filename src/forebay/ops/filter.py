@@ -96,7 +96,9 @@ class _Filter(Stage[Answers]):
 
     def __init__(self, node: Filter, setup: Setup, source: Operator) -> None:
         make = partial(Predicate, node.site, node.predicate, node.batched)
-        super().__init__(node.site, source, setup.with_unit(1), node.start(setup, make), node.free_order(setup))
+        super().__init__(
+            node.site, source, setup.with_unit(1), node.start(setup, make), node.free_order(setup), node.tuned
+        )
 
     def seek(self, cursor: Cursor, epoch: int) -> int:
         """Which input row an output row is can only be found by asking the predicate again."""

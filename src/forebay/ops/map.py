@@ -114,7 +114,7 @@ class _Map(Stage[Made]):
 
     def __init__(self, node: Map, setup: Setup, source: Operator) -> None:
         make = partial(_Function, node.calls, node.batched)
-        super().__init__(node.site, source, setup, node.start(setup, make), node.free_order(setup))
+        super().__init__(node.site, source, setup, node.start(setup, make), node.free_order(setup), node.tuned)
         self._numbered = node.numbered
         self._uniform = Uniform()
 

@@ -43,6 +43,11 @@ class Parallel(Node):
         calls = "AUTOTUNE" if self.num_parallel_calls == AUTOTUNE else self.num_parallel_calls
         return {"num_parallel_calls": Verbatim(calls), "deterministic": self.deterministic, "executor": self.executor}
 
+    @property
+    def tuned(self) -> bool:
+        """Whether the number of workers is left to the tuner."""
+        return self.num_parallel_calls == AUTOTUNE
+
     def start(self, setup: Setup, make: Callable[[], Callable[..., R]]) -> Executor[R]:
         """The workers, each with a function of its own from `make`."""
         return start(setup, self.site, self.num_parallel_calls, self.executor, make)

@@ -1,5 +1,6 @@
 """``prefetch``: the input works ahead on a thread of its own."""
 
+import time
 from dataclasses import dataclass
 
 from forebay.block import Block, Cursor
@@ -85,8 +86,10 @@ class _Prefetch(Operator):
         if self._worker is None:
             self._worker = Ahead(self.inputs[0], self._most_rows, self._most_bytes, str(self.site))
             self._worker.start()
+        began = time.perf_counter()
         # An interrupt while waiting leaves the worker as it is: the rows it holds must not be lost.
         block = self._worker.take()
+        self.meter.waited += time.perf_counter() - began
         if block is None:
             error = self._worker.error
             self._ended = True
@@ -94,6 +97,12 @@ class _Prefetch(Operator):
             if error is not None:
                 raise error
         return block
+
+    own_thread = True
+
+    def load(self) -> tuple[int, int, str]:
+        """Blocks in hand, and the thread."""
+        return (self._worker.queue if self._worker is not None else 0), 1, "thread"
 
     def _stop(self) -> None:
         if self._worker is not None:

@@ -3,9 +3,14 @@
 from forebay.plan.node import INFINITE, UNKNOWN, Node
 
 
-def explain(logical: Node, optimised: Node) -> str:
-    """Both plans, the last step first, as it will run from the top down to the sources."""
-    return "\n".join(["As written:", *_tree(logical), "", "As it runs:", *_tree(optimised)])
+def explain(logical: Node, optimised: Node, found: dict[str, str]) -> str:
+    """Both plans, the last step first, as it will run from the top down to the sources.
+
+    `found` is what earlier runs have found out about steps, by where they were written.
+    """
+    notes = [f"  {site}: {note}" for site, note in found.items()]
+    parts = ["As written:", *_tree(logical), "", "As it runs:", *_tree(optimised)]
+    return "\n".join(parts + (["", "Found so far:", *notes] if notes else []))
 
 
 def _tree(node: Node) -> list[str]:

@@ -43,6 +43,11 @@ class Ahead:
             self._taken.put((block.rows, block.nbytes))
         return block
 
+    @property
+    def queue(self) -> int:
+        """How many blocks wait to be taken."""
+        return self._made.qsize()
+
     def stop(self) -> None:
         """Returns once the thread has ended, after the block it is on."""
         self._stopping = True
@@ -62,7 +67,7 @@ class Ahead:
                     rows -= fewer
                     size -= smaller
                     continue
-                block = self._source.pull()
+                block = self._source.fetch()
                 if block is None:
                     return
                 rows += block.rows

@@ -4,6 +4,8 @@ import weakref
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+from forebay.run.tuner import Tuner
+
 
 class Parkable(Protocol):
     """Workers that are worth keeping between two iterations: processes, which take a while to start."""
@@ -27,7 +29,7 @@ class Choice:
 
 
 class Parking:
-    """What a dataset keeps between its iterations: idle processes, and choices already made.
+    """What a dataset keeps between its iterations: idle processes, and by step, choices and numbers already found.
 
     Parked workers end with the dataset, with the interpreter, or when an iterator over it is closed.
     """
@@ -35,7 +37,15 @@ class Parking:
     def __init__(self) -> None:
         self._parked: dict[str, Parkable] = {}
         self.choices: dict[str, Choice] = {}
+        self.workers: dict[str, int] = {}
         weakref.finalize(self, _close_all, self._parked)
+
+    def found(self) -> dict[str, str]:
+        """By step, what earlier iterations found out about its workers."""
+        notes = {site: str(choice) for site, choice in self.choices.items()}
+        for site, count in self.workers.items():
+            notes[site] = f"{count} worker{'s' * (count != 1)}" + (f", {notes[site]}" if site in notes else "")
+        return notes
 
     def take(self, identity: str) -> Any | None:
         """Workers that run exactly this, if any are idle."""
@@ -61,8 +71,9 @@ def _close_all(parked: dict[str, Parkable]) -> None:
 class Crew:
     """The workers of one iterator. `finished` is set when it has come to its end, so that workers may be kept."""
 
-    def __init__(self, parking: Parking | None = None) -> None:
+    def __init__(self, parking: Parking | None = None, tuner: Tuner | None = None) -> None:
         self.parking = parking or Parking()
+        self.tuner = tuner or Tuner(1, enabled=False)
         self.finished = False
 
     def release(self, workers: Parkable) -> None:

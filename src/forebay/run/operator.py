@@ -1,11 +1,13 @@
 """What every physical operator is: a puller of blocks that can be put anywhere in its stream."""
 
+import time
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from forebay.block import Block, Cursor
 from forebay.errors import DataError, ForebayError, FunctionError
+from forebay.run.meter import Meter
 from forebay.run.parallelism import Parallelism
 
 
@@ -65,8 +67,7 @@ class Operator(ABC):
         self.site = site
         self.inputs = inputs
         self._pending: ForebayError | None = None
-        self.waited = 0.0
-        """Seconds in which this operator had nothing to do but wait for its workers."""
+        self.meter = Meter()
 
     def begin(self, cursor: Cursor, epoch: int) -> int:
         """``seek``, after which nothing is left of an error that was waiting. Readers call this."""
@@ -80,6 +81,25 @@ class Operator(ABC):
     @abstractmethod
     def pull(self) -> Block | None:
         """The next rows, at least one; None once there are no more."""
+
+    def fetch(self) -> Block | None:
+        """``pull``, and count it. Readers call this."""
+        meter = self.meter
+        began = time.perf_counter()
+        block = self.pull()
+        meter.seconds += time.perf_counter() - began
+        if block is not None:
+            meter.blocks += 1
+            meter.rows += block.rows
+            meter.nbytes += block.nbytes
+        return block
+
+    own_thread = False
+    """Whether inputs are pulled from on another thread than the one that pulls from this."""
+
+    def load(self) -> tuple[int, int, str]:
+        """Results that wait to be asked for, workers, and what these are."""
+        return 0, 0, ""
 
     def fail_next(self, error: ForebayError) -> None:
         """Have ``raise_pending`` raise this: rows made before the fault go out first."""

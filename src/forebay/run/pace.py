@@ -29,6 +29,9 @@ class Pace:
     def observe(self, rows: int, nbytes: int, seconds: float) -> None:
         """Learn from rows just made. Reads the size of the next block from `rows` afterwards."""
         limit = min(self.rows * GROWTH, MAX_ROWS, self._bytes * rows // max(nbytes, 1))
-        if seconds > 0:
-            limit = min(limit, int(MAX_SECONDS * rows / seconds))
-        self.rows = max(limit // self._unit, 1) * self._unit
+        in_time = int(MAX_SECONDS * rows / seconds) if seconds > 0 else limit
+        if in_time < self._unit:
+            # Rows that take so long each are not worth waiting for until a whole unit is there.
+            self.rows = max(in_time, 1)
+        else:
+            self.rows = max(min(limit, in_time) // self._unit, 1) * self._unit

@@ -22,7 +22,7 @@ class Reader:
     def peek(self) -> Block | None:
         """What is at hand without taking it: at least one row, or None at the end."""
         while not self._waiting:
-            block = self._operator.pull()
+            block = self._operator.fetch()
             if block is None:
                 return None
             if block.rows <= self._drop:

@@ -21,6 +21,8 @@ R = TypeVar("R")
 
 # Chunks under way for every worker: one that it works on, and one that waits so that it need not.
 _AHEAD = 2
+# Functions that wait for a disk or a network gain from more workers than processors, but not without end.
+_MOST_WORKERS = 64
 
 
 @dataclass(slots=True)
@@ -46,7 +48,13 @@ class Stage(Operator, Generic[R]):
     """
 
     def __init__(
-        self, site: Site, source: Operator, setup: Setup, executor: Executor[R], free_order: bool = False
+        self,
+        site: Site,
+        source: Operator,
+        setup: Setup,
+        executor: Executor[R],
+        free_order: bool = False,
+        tuned: bool = False,
     ) -> None:
         super().__init__(site, source)
         self._reader = Reader(source)
@@ -57,6 +65,14 @@ class Stage(Operator, Generic[R]):
         self._bell: SimpleQueue[Job[R]] = SimpleQueue()
         if self._free:
             executor.bell = self._bell
+        means = setup.parallelism
+        self.most_workers = means.most or _MOST_WORKERS
+        self.tuned_workers = executor.workers
+        if tuned and executor.workers:
+            self.tuned_workers = means.crew.parking.workers.get(str(site), executor.workers)
+            means.crew.tuner.add(self)
+        self._tuned = executor.workers  # What the executor has been told.
+        self._parking = means.crew.parking
         self._chunks: deque[Chunk[R]] = deque()
         # What a log says: chunks to read again, [index, rows, cursor], and the numbers of those to finish, in order.
         self._to_read: deque[list[Any]] = deque()
@@ -120,6 +136,10 @@ class Stage(Operator, Generic[R]):
             block = self.finish(chunk, self._result(chunk))
             size = chunk.block.nbytes if block is None else block.nbytes
             self._pace.observe(chunk.block.rows, size, chunk.job.seconds)
+            if self._executor.workers:
+                # Without workers the time is in the caller's already.
+                self.meter.worked += chunk.job.seconds
+                self.meter.cpu += chunk.job.cpu
             if block is not None:
                 return block
             self.raise_pending()
@@ -132,8 +152,10 @@ class Stage(Operator, Generic[R]):
             index = self._to_finish.popleft()
             chunk = next(chunk for chunk in self._chunks if chunk.index == index)
         else:
+            began = time.perf_counter()
             while (first := next((chunk for chunk in self._chunks if chunk.job.done), None)) is None:
                 self._bell.get()
+            self.meter.waited += time.perf_counter() - began
             chunk = first
         self._chunks.remove(chunk)
         self._logs.add([chunk.index, chunk.block.rows])
@@ -157,9 +179,20 @@ class Stage(Operator, Generic[R]):
                 except TransferError as error:
                     chunk.job = self._executor.again(chunk.job, error)
         finally:
-            self.waited += time.perf_counter() - began
+            self.meter.waited += time.perf_counter() - began
+
+    def load(self) -> tuple[int, int, str]:
+        """Chunks that are done, and who does them."""
+        return sum(chunk.job.done for chunk in list(self._chunks)), self._executor.workers, self._executor.kind
+
+    def _tune(self) -> None:
+        if self.tuned_workers != self._tuned:
+            self._tuned = self.tuned_workers
+            self._executor.resize(self._tuned)
+            self._parking.workers[str(self.site)] = self._tuned
 
     def _fill(self) -> None:
+        self._tune()
         most = max(1, self._executor.workers * _AHEAD)
         while (len(self._chunks) < most or self._awaited()) and not self._ended:
             try:

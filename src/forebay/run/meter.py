@@ -1,0 +1,49 @@
+"""What an operator has done so far: counted per block, so that it can always be on."""
+
+from dataclasses import dataclass
+
+
+@dataclass(slots=True)
+class Meter:
+    """Sums over the life of an operator.
+
+    `seconds` is the time that its puller spent in it, its inputs included. `waited` is the part of that in which it
+    only waited for workers, and `worked` what these workers were busy, `cpu` of it computing.
+    """
+
+    blocks: int = 0
+    rows: int = 0
+    nbytes: int = 0
+    seconds: float = 0.0
+    waited: float = 0.0
+    worked: float = 0.0
+    cpu: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class StageStats:
+    """One step of a running dataset, as ``DatasetIterator.stats()`` tells it.
+
+    Args:
+        name: the step, and the line it was written on.
+        depth: how many steps with several inputs are above it.
+        elements: how many have come out.
+        blocks: in how many pieces.
+        bytes: how much that was.
+        busy: seconds of work, on whatever thread or process.
+        wait: seconds in which the step behind it was kept waiting by this one's workers.
+        queue: results that are ready and have not been asked for.
+        workers: how many there are at the moment.
+        executor: what they are.
+    """
+
+    name: str
+    depth: int
+    elements: int
+    blocks: int
+    bytes: int
+    busy: float
+    wait: float
+    queue: int
+    workers: int
+    executor: str

@@ -1,0 +1,57 @@
+"""Statistics of a tree of operators, and the table that shows them."""
+
+from collections.abc import Sequence
+
+from forebay.run.meter import StageStats
+from forebay.run.operator import Operator
+
+
+def stats_of(operator: Operator, depth: int = 0) -> list[StageStats]:
+    """One entry per operator, the last one first, as in a printed plan."""
+    meter = operator.meter
+    below = 0.0 if operator.own_thread else sum(each.meter.seconds for each in operator.inputs)
+    busy = max(0.0, meter.seconds - below - meter.waited) + meter.worked
+    queue, workers, executor = operator.load()
+    found = [
+        StageStats(
+            name=str(operator.site),
+            depth=depth,
+            elements=meter.rows,
+            blocks=meter.blocks,
+            bytes=meter.nbytes,
+            busy=busy,
+            wait=meter.waited,
+            queue=queue,
+            workers=workers,
+            executor=executor,
+        )
+    ]
+    deeper = depth + (len(operator.inputs) > 1)
+    for each in operator.inputs:
+        found += stats_of(each, deeper)
+    return found
+
+
+def table(stats: Sequence[StageStats]) -> str:
+    """The statistics, a line per step."""
+    head = ("step", "elements", "blocks", "MB", "busy s", "wait s", "queue", "workers")
+    lines = [head] + [
+        (
+            "  " * each.depth + each.name,
+            f"{each.elements:,}",
+            f"{each.blocks:,}",
+            f"{each.bytes / 1e6:,.1f}",
+            f"{each.busy:.3f}",
+            f"{each.wait:.3f}",
+            f"{each.queue}",
+            f"{each.workers} {each.executor}" if each.workers else "",
+        )
+        for each in stats
+    ]
+    widths = [max(len(line[column]) for line in lines) for column in range(len(head))]
+    return "\n".join(
+        "  ".join(
+            cell.ljust(width) if i in (0, len(head) - 1) else cell.rjust(width) for i, (cell, width) in cells
+        ).rstrip()
+        for cells in (list(enumerate(zip(line, widths))) for line in lines)
+    )
