@@ -464,18 +464,22 @@ class Dataset(Generic[T_co]):
         """
         return self._then(TakeWhile, name, predicate=predicate)
 
-    def prefetch(self, buffer_size: int | None, name: str | None = None) -> "Dataset[T_co]":
+    def prefetch(
+        self, buffer_size: int | None, name: str | None = None, *, max_bytes: int | None = None
+    ) -> "Dataset[T_co]":
         """Prepare elements on a background thread while earlier ones are in use.
 
         Args:
             buffer_size: how many elements to have ready; AUTOTUNE or None to leave that to Forebay. Elements
                 travel in blocks, so there may be up to one block more.
             name: what to call this step in errors and plans.
+            max_bytes: have no more than this ready, however many elements that is, but always one block. 256 MiB by
+                default; under AUTOTUNE some blocks, and up to 64 MiB where that is found to help.
 
         >>> list(Dataset.range(3).prefetch(AUTOTUNE))
         [np.int64(0), np.int64(1), np.int64(2)]
         """
-        return self._then(Prefetch, name, buffer_size=buffer_size)
+        return self._then(Prefetch, name, buffer_size=buffer_size, max_bytes=max_bytes)
 
     def apply(self, transformation_func: "Callable[[Dataset[T_co]], Dataset[U]]") -> "Dataset[U]":
         """`transformation_func` of this dataset: a chain of steps with a name of its own.

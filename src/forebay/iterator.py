@@ -9,7 +9,7 @@ from typing import Any, Generic, TypeVar
 from forebay.block import START, Cursor
 from forebay.errors import ClosedError, CursorError
 from forebay.plan import Node, build, prepare
-from forebay.plan.identity import check_same_plan, check_signature, layout, signed
+from forebay.plan.identity import check_same_plan, check_signature, counts_on_order, layout, signed
 from forebay.run import Operator, Reader, Setup
 from forebay.run.leaving import watch_for_exit
 from forebay.run.meter import StageStats
@@ -194,6 +194,11 @@ class DatasetIterator(Generic[T_co]):
             seed, epoch, position = int(state["seed"]), int(state["epoch"]), int(state["position"])
             cursor = Cursor.from_json(state["cursor"])
             if state["layout"] != self._layout:
+                if counts_on_order(state["cursor"]):
+                    raise CursorError(
+                        "the state was saved in the middle of steps with deterministic=False, by a plan that ran "
+                        "differently: set Options.optimize to what it was"
+                    )
                 # Another set of rules wrote it: the place is the same, but has to be reached by counting.
                 cursor = START.after(position)
             self._start(seed, epoch, cursor, position)

@@ -83,7 +83,9 @@ def test_it_works_ahead_and_not_too_far(size: int) -> None:
 @pytest.mark.parametrize("size", [AUTOTUNE, None])
 def test_without_a_size_it_is_bounded_by_bytes(size: int | None) -> None:
     producer = Producer(1500, size=1000)
-    dataset = Dataset.from_generator(producer).prefetch(size).with_options(fb.Options(block_bytes=10_000))
+    options = fb.Options(block_bytes=10_000)
+    options.autotune.enabled = False
+    dataset = Dataset.from_generator(producer).prefetch(size).with_options(options)
     with iter(dataset) as it:
         for i, element in enumerate(it):
             assert element[0] == i % 256
@@ -93,6 +95,33 @@ def test_without_a_size_it_is_bounded_by_bytes(size: int | None) -> None:
                 assert producer.wait_until_made(130)
     # Four blocks of ten rows wait, one is in the consumer's hands and one is being made.
     assert producer.lead <= 70
+
+
+def test_bytes_bound_a_count_of_elements_too() -> None:
+    producer = Producer(300, size=1000)
+    dataset = Dataset.from_generator(producer).prefetch(200, max_bytes=20_000)
+    with iter(dataset.with_options(fb.Options(block_bytes=1000))) as it:
+        for i, _ in enumerate(it):
+            producer.consumed = i + 1
+            if i == 100:
+                assert producer.wait_until_made(115)
+    assert producer.lead <= 24
+
+
+def test_it_works_ahead_across_the_end_of_a_round() -> None:
+    rounds = [threading.Event(), threading.Event()]
+    begun = iter(rounds)
+
+    def numbers() -> Iterator[int]:
+        next(begun).set()
+        yield from range(10)
+
+    with iter(Dataset.from_generator(numbers).prefetch(5).repeat(2).with_options(ROW_BY_ROW)) as it:
+        for _ in range(10):
+            next(it)
+        # The second round begins while nobody has asked for it.
+        assert rounds[1].wait(PATIENCE)
+        assert [int(x) for x in it] == list(range(10))
 
 
 def test_nothing_starts_before_the_first_element_is_asked_for() -> None:

@@ -12,6 +12,7 @@ from forebay.run.ahead import Ahead
 AUTOTUNE = -1
 # A block or two in hand hide the producer's latency; more only hide its jitter, and cost memory.
 _AUTO_BLOCKS = 4
+_AUTO_MOST_BYTES = 64 << 20
 # A count of elements says nothing of their size; beyond this, more of them ahead would only be held.
 _MOST_BYTES = 256 << 20
 
@@ -21,6 +22,7 @@ class Prefetch(Node):
     """``Dataset.prefetch``."""
 
     buffer_size: int | None
+    max_bytes: int | None = None
 
     kind = "prefetch"
     traits = Traits(one_to_one=True, same_elements=True, transparent=True)
@@ -28,6 +30,8 @@ class Prefetch(Node):
     def __post_init__(self) -> None:
         if self.buffer_size is not None:
             keep_whole(self, "buffer_size", 0, also=(AUTOTUNE,))
+        if self.max_bytes is not None:
+            keep_whole(self, "max_bytes", 1)
 
     def cardinality(self) -> int:
         """The input's."""
@@ -69,7 +73,10 @@ class _Prefetch(Operator):
         super().__init__(node.site, source)
         auto = node.buffer_size in (None, AUTOTUNE)
         self._most_rows = None if auto else node.buffer_size
-        self._most_bytes = _AUTO_BLOCKS * setup.block_bytes if auto else _MOST_BYTES
+        self._up_to = node.max_bytes or (_AUTO_MOST_BYTES if auto else _MOST_BYTES)
+        self._most_bytes = min(_AUTO_BLOCKS * setup.block_bytes, self._up_to) if auto else self._up_to
+        if not setup.parallelism.crew.tuner.enabled:
+            self._up_to = self._most_bytes
         self._worker: Ahead | None = None
         self._ended = False
 
@@ -84,7 +91,7 @@ class _Prefetch(Operator):
         if self._ended:
             return None
         if self._worker is None:
-            self._worker = Ahead(self.inputs[0], self._most_rows, self._most_bytes, str(self.site))
+            self._worker = Ahead(self.inputs[0], self._most_rows, self._most_bytes, str(self.site), self._up_to)
             self._worker.start()
         began = time.perf_counter()
         # An interrupt while waiting leaves the worker as it is: the rows it holds must not be lost.

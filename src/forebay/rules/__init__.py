@@ -10,6 +10,7 @@ from forebay.plan import Node
 from forebay.rules.drop_noops import drop_noops
 from forebay.rules.fuse_maps import fuse_maps
 from forebay.rules.lift_maps import lift_maps
+from forebay.rules.lift_prefetch import lift_prefetch
 from forebay.rules.permute_reads import permute_reads
 from forebay.rules.push_down_slices import push_down_slices
 
@@ -20,6 +21,7 @@ RULES: tuple[Rule, ...] = (
     fuse_maps,  # Functions that run back to back need no columns in between.
     push_down_slices,  # take, skip and shard are arithmetic where rows can be read by number.
     permute_reads,  # A shuffle over such rows needs no buffer: it reads them in the order they come out.
+    lift_prefetch,  # A thread that works ahead should not stop where a round ends.
     lift_maps,  # What is shuffled or left out need not go through a function first.
 )
 

@@ -6,7 +6,7 @@ from queue import SimpleQueue
 from forebay.block import Block
 from forebay.run.leaving import join
 from forebay.run.operator import Operator
-from forebay.run.uninterrupted import uninterrupted
+from forebay.run.uninterrupted import take, uninterrupted
 
 
 class Ahead:
@@ -20,14 +20,20 @@ class Ahead:
         most_rows: so many rows in hand are enough; one block is always worked on.
         most_bytes: so many bytes are enough.
         name: what to call the thread.
+        up_to: to how many bytes that may grow by itself: where nothing was in hand although there was time to make
+            more, twice as much would have been there.
     """
 
-    def __init__(self, source: Operator, most_rows: int | None, most_bytes: int, name: str) -> None:
+    def __init__(
+        self, source: Operator, most_rows: int | None, most_bytes: int, name: str, up_to: int | None = None
+    ) -> None:
         self._source = source
         self._most_rows = most_rows
         self._most_bytes = most_bytes
         self._made: SimpleQueue[Block | None] = SimpleQueue()
         self._taken: SimpleQueue[tuple[int, int]] = SimpleQueue()
+        self._up_to = up_to or most_bytes
+        self._was_full = False
         self._stopping = False
         self.error: BaseException | None = None
         self._thread = threading.Thread(target=self._run, name=f"forebay {name}", daemon=True)
@@ -38,7 +44,10 @@ class Ahead:
 
     def take(self) -> Block | None:
         """The next block, waiting for it if need be; None, once, when the source has ended or failed with `error`."""
-        block = self._made.get()
+        if self._was_full and self._made.empty():
+            self._was_full = False
+            self._most_bytes = min(2 * self._most_bytes, self._up_to)
+        block = take(self._made)
         if block is not None:
             self._taken.put((block.rows, block.nbytes))
         return block
@@ -59,9 +68,10 @@ class Ahead:
         rows = size = 0
         try:
             while not self._stopping:
-                full = size > 0 and (
+                full = rows > 0 and (
                     size >= self._most_bytes or (self._most_rows is not None and rows >= self._most_rows)
                 )
+                self._was_full = self._was_full or full
                 if full or not self._taken.empty():
                     fewer, smaller = self._taken.get()
                     rows -= fewer

@@ -10,7 +10,7 @@ from typing import Any, Generic, TypeVar
 
 from forebay.errors import ClosedError, TransferError
 from forebay.run.leaving import join
-from forebay.run.uninterrupted import uninterrupted
+from forebay.run.uninterrupted import GLANCE, uninterrupted
 
 R = TypeVar("R")
 Function = Callable[..., R]
@@ -46,9 +46,9 @@ class Job(Generic[R]):
 
     def result(self) -> R:
         """Wait for the result; raises what the function raised. May be interrupted, and called again."""
-        if not self.done:
-            with self._running:
-                pass
+        while not self.done:
+            if self._running.acquire(timeout=GLANCE):
+                self._running.release()
         if self._error is not None:
             raise self._error
         return self._result  # type: ignore[no-any-return]

@@ -16,6 +16,7 @@ from forebay.run.log import Logs, decisions
 from forebay.run.operator import Operator, Setup, Site
 from forebay.run.pace import Pace
 from forebay.run.reader import Reader
+from forebay.run.uninterrupted import take
 
 R = TypeVar("R")
 
@@ -154,7 +155,7 @@ class Stage(Operator, Generic[R]):
         else:
             began = time.perf_counter()
             while (first := next((chunk for chunk in self._chunks if chunk.job.done), None)) is None:
-                self._bell.get()
+                take(self._bell)
             self.meter.waited += time.perf_counter() - began
             chunk = first
         self._chunks.remove(chunk)

@@ -61,14 +61,14 @@ class Tuner:
 
     def __init__(self, cpus: int, enabled: bool) -> None:
         self._cpus = cpus
-        self._enabled = enabled
+        self.enabled = enabled
         self._steps: weakref.WeakKeyDictionary[Tunable, _Past | None] = weakref.WeakKeyDictionary()
         self._due = 0.0
         self._last = 0.0
 
     def add(self, step: Tunable) -> None:
         """Look after this step, for as long as it lives."""
-        if self._enabled:
+        if self.enabled:
             self._steps[step] = None
             self._due = min(self._due, time.perf_counter() + _INTERVAL) or time.perf_counter() + _INTERVAL
 

@@ -1,9 +1,25 @@
-"""Steps that a Ctrl-C may not cut in two."""
+"""Steps that a Ctrl-C may not cut in two, and waits that it must end."""
 
 import signal
 import threading
 from collections.abc import Callable
+from queue import Empty, SimpleQueue
 from types import FrameType
+from typing import TypeVar
+
+T = TypeVar("T")
+
+# A Ctrl-C that comes just before the main thread begins to wait is noticed only when it next runs Python code.
+GLANCE = 0.3
+
+
+def take(queue: "SimpleQueue[T]") -> T:
+    """The next thing in the queue, however long that takes, unless Ctrl-C is pressed."""
+    while True:
+        try:
+            return queue.get(timeout=GLANCE)
+        except Empty:
+            continue
 
 
 def uninterrupted(step: Callable[[], object]) -> None:
