@@ -131,7 +131,7 @@ def encode(value: Any, types: Types) -> list[Part]:
 
 def decode(parts: list[Bytes], types: Types) -> Any:
     """The object that these parts were made of; its arrays take over the memory of the parts."""
-    value, introduced = pickle.loads(parts[0].data, buffers=parts[1:])
+    value, introduced = pickle.loads(parts[0], buffers=parts[1:])
     types.learn(introduced)
     return value
 
