@@ -11,6 +11,7 @@ from forebay.errors import ClosedError, CursorError
 from forebay.plan import Node, build, prepare
 from forebay.plan.identity import check_same_plan, check_signature, layout, signed
 from forebay.run import Operator, Reader, Setup
+from forebay.run.leaving import watch_for_exit
 
 T_co = TypeVar("T_co", covariant=True)
 
@@ -36,9 +37,10 @@ class _Run:
         return reader
 
     def close(self) -> None:
-        operator, self.operator = self.operator, None
-        if operator is not None:
-            operator.close()
+        if self.operator is not None:
+            # Forgotten only afterwards: what an interrupt cuts short is done again by whoever closes next.
+            self.operator.close()
+            self.operator = None
 
 
 class DatasetIterator(Generic[T_co]):
@@ -72,6 +74,7 @@ class DatasetIterator(Generic[T_co]):
         self._run = _Run()
         # The run is closed with the iterator, at the latest when that is collected or the interpreter ends.
         self._close = weakref.finalize(self, self._run.close)
+        watch_for_exit()
         self._layout = ""
         self._start(seed, epoch, START, 0)
 
@@ -183,7 +186,9 @@ class DatasetIterator(Generic[T_co]):
         """Stop all work and release what is held. The iterator cannot be used afterwards."""
         self._elements = iter(())
         self._reader = None
-        self._close()
+        if self._close.alive:
+            self._run.close()
+            self._close.detach()
 
     def __enter__(self) -> "DatasetIterator[T_co]":
         return self

@@ -1,17 +1,18 @@
 """``prefetch``: the input works ahead on a thread of its own."""
 
-import threading
-from collections import deque
 from dataclasses import dataclass
 
 from forebay.block import Block, Cursor
 from forebay.plan.check import keep_whole
 from forebay.plan.node import Build, Node, Traits
 from forebay.run import Access, Operator, Setup
+from forebay.run.ahead import Ahead
 
 AUTOTUNE = -1
 # A block or two in hand hide the producer's latency; more only hide its jitter, and cost memory.
 _AUTO_BLOCKS = 4
+# A count of elements says nothing of their size; beyond this, more of them ahead would only be held.
+_MOST_BYTES = 256 << 20
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -65,9 +66,10 @@ class _Prefetch(Operator):
 
     def __init__(self, node: Prefetch, setup: Setup, source: Operator) -> None:
         super().__init__(node.site, source)
-        self._most_rows = None if node.buffer_size in (None, AUTOTUNE) else node.buffer_size
-        self._most_bytes = _AUTO_BLOCKS * setup.block_bytes
-        self._worker: _Worker | None = None
+        auto = node.buffer_size in (None, AUTOTUNE)
+        self._most_rows = None if auto else node.buffer_size
+        self._most_bytes = _AUTO_BLOCKS * setup.block_bytes if auto else _MOST_BYTES
+        self._worker: Ahead | None = None
         self._ended = False
 
     def seek(self, cursor: Cursor, epoch: int) -> int:
@@ -81,7 +83,8 @@ class _Prefetch(Operator):
         if self._ended:
             return None
         if self._worker is None:
-            self._worker = _Worker(self.inputs[0], self._most_rows, self._most_bytes, str(self.site))
+            self._worker = Ahead(self.inputs[0], self._most_rows, self._most_bytes, str(self.site))
+            self._worker.start()
         # An interrupt while waiting leaves the worker as it is: the rows it holds must not be lost.
         block = self._worker.take()
         if block is None:
@@ -93,81 +96,12 @@ class _Prefetch(Operator):
         return block
 
     def _stop(self) -> None:
-        worker, self._worker = self._worker, None
-        if worker is not None:
-            worker.stop()
+        if self._worker is not None:
+            # Forgotten only afterwards: should this be interrupted, the next close still waits for the thread.
+            self._worker.stop()
+            self._worker = None
 
     def close(self) -> None:
         """Join the thread before the input is closed under it."""
         self._stop()
         super().close()
-
-
-class _Worker:
-    """One thread that pulls blocks until its shelf is full, its source ends or fails, or it is told to stop."""
-
-    def __init__(self, source: Operator, most_rows: int | None, most_bytes: int, name: str) -> None:
-        self._source = source
-        self._most_rows = most_rows
-        self._most_bytes = most_bytes
-        self._shelf: deque[Block] = deque()
-        self._rows = 0
-        self._bytes = 0
-        self._changed = threading.Condition()
-        self._stopping = False
-        self._finished = False
-        self.error: BaseException | None = None
-        self._thread = threading.Thread(target=self._run, name=f"forebay {name}", daemon=True)
-        self._thread.start()
-
-    def take(self) -> Block | None:
-        """The next block; None once the source has ended or failed with `error`."""
-        with self._changed:
-            while not self._shelf and not self._finished:
-                self._changed.wait()
-            if self._shelf:
-                block = self._shelf.popleft()
-                self._rows -= block.rows
-                self._bytes -= block.nbytes
-                self._changed.notify()
-                return block
-            return None
-
-    def stop(self) -> None:
-        """Returns once the thread has ended, after the block it is on."""
-        with self._changed:
-            self._stopping = True
-            self._changed.notify()
-        # The last reference to an iterator may go on its own worker, which then cannot wait for itself.
-        if threading.current_thread() is not self._thread:
-            self._thread.join()
-
-    def _full(self) -> bool:
-        if not self._shelf:
-            return False
-        if self._most_rows is not None:
-            return self._rows >= self._most_rows
-        return self._bytes >= self._most_bytes
-
-    def _run(self) -> None:
-        try:
-            while True:
-                with self._changed:
-                    while self._full() and not self._stopping:
-                        self._changed.wait()
-                    if self._stopping:
-                        return
-                block = self._source.pull()
-                if block is None:
-                    return
-                with self._changed:
-                    self._shelf.append(block)
-                    self._rows += block.rows
-                    self._bytes += block.nbytes
-                    self._changed.notify()
-        except BaseException as error:
-            self.error = error
-        finally:
-            with self._changed:
-                self._finished = True
-                self._changed.notify()

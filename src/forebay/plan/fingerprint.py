@@ -98,7 +98,7 @@ class _Hasher:
     def _function(function: types.FunctionType) -> Iterator[Any]:
         yield function.__code__
         yield function.__defaults__
-        yield function.__kwdefaults__
+        yield tuple(sorted((function.__kwdefaults__ or {}).items()))
         for cell in function.__closure__ or ():
             try:
                 yield _captured(cell.cell_contents)
