@@ -9,6 +9,7 @@ from queue import Empty, SimpleQueue
 from typing import Any, Generic, TypeVar
 
 from forebay.errors import ClosedError
+from forebay.run.leaving import join
 from forebay.run.uninterrupted import uninterrupted
 
 R = TypeVar("R")
@@ -128,8 +129,7 @@ class ThreadExecutor(Executor[R]):
         self._closed = True
         self._look_around()
         for thread in list(self._threads):
-            if thread is not threading.current_thread():
-                thread.join()
+            join(thread)
         with suppress(Empty):
             while True:
                 self._drop(self._jobs.get_nowait())
