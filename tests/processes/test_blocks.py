@@ -90,9 +90,14 @@ def test_arrays_of_all_sorts(call: Any) -> None:
     empty = np.empty((0, 5), np.float16)
     scalar = np.array(3)
     swapped = base.astype(">i8")
-    sent = (base, base.T, base[::3, ::-1], locked, broadcast, record, empty, scalar, swapped)
+    noted = np.zeros(5, np.dtype("i8", metadata={"unit": "m"}))
+    plain = [np.ones((2, 3), char) for char in np.typecodes["AllInteger"] + np.typecodes["AllFloat"] + "?"]
+    dates = np.array(["2001-01-01", "NaT"], "M8[D]")
+    sent = (base, base.T, base[::3, ::-1], locked, broadcast, record, empty, scalar, swapped, noted, dates, *plain)
     for got, wanted in zip(call(lambda *arrays: arrays, *sent), sent, strict=True):
         assert got.dtype == wanted.dtype
+        assert got.dtype.metadata == wanted.dtype.metadata
+        assert got.flags.writeable or not wanted.flags.writeable
         np.testing.assert_array_equal(got, wanted)
 
 
@@ -109,7 +114,12 @@ def test_what_comes_back_belongs_to_the_receiver(call: Any) -> None:
 def test_columns_that_share_an_array_do_not_share_it_afterwards(call: Any) -> None:
     values = np.zeros(10_000)
     twins = [Dense(values, owned=False) for _ in range(2)]
-    a, b = call(lambda columns: columns, twins)
+    block = Block(Structure(tuple, (), (LEAF, LEAF)), twins, 10_000)
+    for a, b in (call(lambda columns: columns, twins), call(lambda block: block, block).columns):
+        check_apart(a, b)
+
+
+def check_apart(a: Dense, b: Dense) -> None:
     assert a.owned
     assert b.owned
     a.private().values[:] = 1

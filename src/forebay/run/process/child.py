@@ -8,6 +8,7 @@ import signal
 import socket
 import subprocess
 import sys
+import weakref
 from collections import deque
 from collections.abc import Callable
 from contextlib import ExitStack, suppress
@@ -17,9 +18,10 @@ from typing import Any
 from forebay.errors import PlanError, TransferError
 from forebay.run.executor import Job
 from forebay.run.process.remote_error import shown_value, text_of
-from forebay.run.process.segment import Segment
+from forebay.run.process.segment import Part, Segment
 from forebay.run.process.wire import Types, decode, encode
 from forebay.run.process.worker import ANSWER, TASK
+from forebay.run.uninterrupted import uninterrupted
 
 SLOTS = 2
 """Calls that a worker may hold: the one it is on, and one to go on with while the answer travels."""
@@ -60,9 +62,7 @@ class Launch:
         for part in parts:
             digest.update(part)
         self.digest = digest.hexdigest()
-        segment, self.payload = Segment.create()
-        segment.write(parts)
-        segment.close()
+        uninterrupted(lambda: self._keep(parts))
         self.path = [entry for entry in sys.path if isinstance(entry, str)]
         self.argv = [str(argument) for argument in getattr(sys, "argv", [])]
         try:
@@ -70,16 +70,20 @@ class Launch:
         except FileNotFoundError:
             self.directory = None
 
+    def _keep(self, parts: list[Part]) -> None:
+        segment, self.payload = Segment.create()
+        # Whoever is interrupted while it makes an executor has nothing yet that it could close.
+        self.close = weakref.finalize(self, os.close, self.payload)
+        """After this no more workers can be started."""
+        segment.write(parts)
+        segment.close()
+
     def command(self, *numbers: int) -> list[str]:
         """The command line of a worker."""
         flags = subprocess._args_from_interpreter_flags()  # type: ignore[attr-defined]
         flags += ["-X", "faulthandler"]
         settings = json.dumps([self.path, self.argv, numbers])
         return [sys.executable, *flags, "-c", _START, settings, f"forebay worker: {self.name}"]
-
-    def close(self) -> None:
-        """After this no more workers can be started."""
-        os.close(self.payload)
 
 
 @functools.cache

@@ -63,8 +63,9 @@ class Dispatcher:
             self.wake()
 
     def _start(self) -> None:
-        self._wakeup = os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK)
-        self._selector.register(self._wakeup, selectors.EVENT_READ, self._woken)
+        if self._wakeup is None:
+            self._wakeup = os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK)
+            self._selector.register(self._wakeup, selectors.EVENT_READ, self._woken)
         thread = threading.Thread(target=self.run, name=f"forebay {self.name}", daemon=True)
         thread.start()
         self._thread = thread
@@ -85,7 +86,7 @@ class Dispatcher:
         self.wake()
         if self._thread is None:
             if self._reason is None:
-                self._end(ClosedError(f"{self.name} is closed"))
+                uninterrupted(lambda: self._end(ClosedError(f"{self.name} is closed")))
         elif threading.current_thread() is not self._thread:
             self._thread.join()
 

@@ -7,10 +7,9 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 Part = bytes | memoryview
-Bytes = NDArray[np.uint8]
+Bytes = bytearray | memoryview
 
 SMALLEST = 1 << 20
 # Fresh pages cost about as much as the copy into them, so memory is only given back after it was far too large for
@@ -19,6 +18,8 @@ PATIENCE = 32
 LARGE = 16 << 20
 
 _ALIGNMENT = 64
+# Below this a copy takes less time than preparing NumPy for it.
+_QUICK = 16 << 10
 _NUMBER = struct.Struct("<Q")
 _HEADER = 8
 """Bytes ahead of the message; the first is the mark."""
@@ -64,31 +65,32 @@ class Segment:
 
     def write(self, parts: Sequence[Part]) -> int:
         """Put a message there; returns the size that the other side needs for reading it."""
-        starts, end = _layout([len(part) for part in parts])
+        lengths = [len(part) for part in parts]
+        starts, end = _layout(lengths)
         self._fit(end)
-        memory = np.frombuffer(self._memory, np.uint8)
-        try:
-            header = struct.pack(f"<{len(parts) + 1}Q", len(parts), *(len(part) for part in parts))
-            memory[_HEADER : _HEADER + len(header)] = np.frombuffer(header, np.uint8)
-            for start, part in zip(starts, parts):
-                memory[start : start + len(part)] = np.frombuffer(part, np.uint8)
-        finally:
-            del memory
+        struct.pack_into(f"<{len(parts) + 1}Q", self._memory, _HEADER, len(parts), *lengths)
+        for start, part in zip(starts, parts):
+            if len(part) < _QUICK:
+                self._memory[start : start + len(part)] = part
+            else:
+                # NumPy lets other threads run while it copies.
+                np.frombuffer(self._memory, np.uint8, len(part), start)[:] = np.frombuffer(part, np.uint8)
         return len(self._memory)
 
     def read(self, size: int) -> list[Bytes]:
-        """Copy the message out; from then on the segment may be written again."""
+        """Copy the message out into memory that may be written to; the segment is free for another one then."""
         if size != len(self._memory):
             self._memory.resize(size)
         count = _NUMBER.unpack_from(self._memory, _HEADER)[0]
         lengths = struct.unpack_from(f"<{count}Q", self._memory, _HEADER + _NUMBER.size)
         starts, end = _layout(lengths)
         self._note(end)
-        memory = np.frombuffer(self._memory, np.uint8)
-        try:
-            return [memory[start : start + length].copy() for start, length in zip(starts, lengths)]
-        finally:
-            del memory
+        return [
+            bytearray(self._memory[start : start + length])
+            if length < _QUICK
+            else np.frombuffer(self._memory, np.uint8, length, start).copy().data
+            for start, length in zip(starts, lengths)
+        ]
 
     def _fit(self, needed: int) -> None:
         self._note(needed)
