@@ -3,6 +3,7 @@
 import copy
 import weakref
 from collections.abc import Callable
+from dataclasses import replace
 from types import TracebackType
 from typing import Any, Generic, TypeVar
 
@@ -195,18 +196,27 @@ class DatasetIterator(Generic[T_co]):
             cursor = Cursor.from_json(state["cursor"])
             if state["layout"] != self._layout:
                 if counts_on_order(state["cursor"]):
-                    raise CursorError(
-                        "the state was saved in the middle of steps with deterministic=False, by a plan that ran "
-                        "differently: set Options.optimize to what it was"
-                    )
-                # Another set of rules wrote it: the place is the same, but has to be reached by counting.
-                cursor = START.after(position)
+                    self._setup = replace(self._setup, rules=self._rules_for(state["layout"], seed))
+                else:
+                    # Another set of rules wrote it: the place is the same, but has to be reached by counting.
+                    cursor = START.after(position)
             self._start(seed, epoch, cursor, position)
         except (KeyError, TypeError, ValueError, IndexError, AttributeError) as error:
             if isinstance(error, CursorError):
                 raise
             raise CursorError(f"this is not a state that state_dict() returned: {error!r}") from error
         self._advance_epoch(epoch + 1)
+
+    def _rules_for(self, saved: str, seed: int) -> tuple[Any, ...]:
+        """Rules under which the plan runs as it did when a state was saved whose order cannot be counted out anew."""
+        rules = self._setup.rules
+        for some in (*(tuple(rule for rule in rules if rule is not other) for other in rules), ()):
+            if layout(prepare(self._plan, seed, some), some) == saved:
+                return some
+        raise CursorError(
+            "the state was saved in the middle of steps with deterministic=False, by a plan that ran in another way: "
+            "set Options.optimize and the executors of its steps to what they were"
+        )
 
     def close(self) -> None:
         """Stop all work and release what is held. The iterator cannot be used afterwards."""

@@ -37,6 +37,8 @@ class Case:
     threaded: bool = False
     # The number of elements cannot be known before they are read.
     unknown_length: bool = False
+    # Its function shares memory between calls, so it must not be called by two threads at once.
+    one_at_a_time: bool = False
 
     def __post_init__(self) -> None:
         if (self.expected is None) == (self.law is None):

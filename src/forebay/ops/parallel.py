@@ -2,13 +2,13 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any, ClassVar, TypeVar, get_args
 
 from forebay.plan.check import flag, keep_whole
 from forebay.plan.node import Node
 from forebay.run import Setup
 from forebay.run.executor import Executor
-from forebay.run.executors import check_executor, start
+from forebay.run.executors import ExecutorName, check_executor, start
 from forebay.run.parallelism import AUTOTUNE
 
 R = TypeVar("R")
@@ -21,6 +21,8 @@ class Parallel(Node):
     num_parallel_calls: int | None = None
     deterministic: bool | None = None
     executor: str = "auto"
+
+    executors: ClassVar[tuple[str, ...]] = get_args(ExecutorName)
 
     def check_parallel(self) -> None:
         """PlanError on a setting that cannot be meant."""

@@ -143,7 +143,12 @@ CASES = [
         lambda: slices(ARRAYS["matrix"]).map(_add_in_place),
         lambda: rows(ARRAYS["matrix"] + 1),
     ),
-    Case("map.reused_buffer", lambda: range_(10).map(_into_one_buffer), [i64([i] * 3) for i in range(10)]),
+    Case(
+        "map.reused_buffer",
+        lambda: range_(10).map(_into_one_buffer),
+        [i64([i] * 3) for i in range(10)],
+        one_at_a_time=True,
+    ),
     Case("map.of_strings", lambda: slices(STRINGS).map(lambda s: s + "!"), [s + "!" for s in STRINGS]),
     Case("map.of_batch", lambda: range_(10).batch(4).map(lambda b: b.sum()), scalars([6, 22, 17])),
     Case(
