@@ -233,8 +233,7 @@ class _Interleave(Operator):
                 return order
             if self._over():
                 return None
-            with self._supply.changed:
-                self._supply.changed.wait_for(lambda: any(slot is not None and slot.landed for slot in self._slots))
+            self._supply.wait()
 
     def _refill(self, number: int) -> bool:
         """Whether the slot has rows at hand; at the end of a dataset the next takes its place."""
@@ -263,9 +262,10 @@ class _Interleave(Operator):
         self._slot, self._done = (self._slot + 1) % self._cycle, 0
 
     def _end(self, number: int) -> None:
-        slot, self._slots[number] = self._slots[number], None
+        slot = self._slots[number]
         if slot is not None:
             slot.close()
+            self._slots[number] = None
 
     def _state(self, order: list[int], rows: int) -> Cursor:
         """The first of `rows` rows that come from the slots in this order."""
@@ -273,11 +273,11 @@ class _Interleave(Operator):
         return Cursor({**self._feed.state(), "slots": slots, "order": order, "done": self._done, "rows": rows})
 
     def _stop(self) -> None:
-        """End the threads, then what they worked on."""
-        executor, self._executor = self._executor, None
+        """End the threads, then what they worked on. What an interrupt keeps from ending is still there to be ended."""
         self._supply.submit = None
-        if executor is not None:
-            executor.close()
+        if self._executor is not None:
+            self._executor.close()
+            self._executor = None
         self._feed.close()
         for number in range(len(self._slots)):
             self._end(number)

@@ -84,7 +84,8 @@ class Feed:
     def close(self) -> None:
         """Close the slots that nobody has taken."""
         while self._waiting:
-            self._waiting.popleft().close()
+            self._waiting[0].close()
+            self._waiting.popleft()
 
     def _look_ahead(self, count: int) -> None:
         while len(self._waiting) < count and not self._over:
