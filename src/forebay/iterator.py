@@ -79,6 +79,7 @@ class DatasetIterator(Generic[T_co]):
 
     def _start(self, seed: int, epoch: int, cursor: Cursor, position: int) -> None:
         prepared = prepare(self._plan, seed, self._setup.rules)
+        self._setup.gate.open = cursor == START
         self._reader: Reader | None = self._run.start(build(prepared, self._setup), cursor, epoch)
         self._layout = layout(prepared, self._setup.rules)
         self._seed = seed
@@ -121,6 +122,7 @@ class DatasetIterator(Generic[T_co]):
         # call goes back to the last element that was.
         self._broken = True
         block = self._reader.next() if self._reader is not None else None
+        self._setup.gate.open = True
         if block is None:
             self._ended = True
             self._elements = iter(())

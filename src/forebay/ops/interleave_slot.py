@@ -52,8 +52,11 @@ class Slot:
         self._given = 0  # Rows of the block that have been read.
         self._asked = False
         self._outcome: tuple[Block | None, BaseException | None] | None = None
+        self._begun = False
         self.ended = False
         self.error: Exception | None = None
+        self.first: Cursor | None = None
+        """Where the rows began, once some have come, if they come in a free order: it holds the log of that."""
 
     @property
     def origin(self) -> Cursor:
@@ -129,5 +132,8 @@ class Slot:
             except Exception as error:
                 self.error = error
                 return
+            if not self._begun:
+                self._begun = True
+                self.first = block.cursor if self._inner.free else None
             self._block, self._given = block, 0
             self.ask()

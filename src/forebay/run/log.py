@@ -11,6 +11,8 @@ import json
 import weakref
 from typing import Any
 
+from forebay.block import START, Cursor
+
 
 class Log(list[Any]):
     """Decisions since a block, in order, each a small JSON value. A list, so that it is written as one."""
@@ -41,6 +43,30 @@ class Logs:
         """Append to every log that is held. The logs share the value: it must not change afterwards."""
         for log in self.held():
             log.append(decision)
+
+
+class Starts:
+    """Where the streams of a free order began that an operator reads one after another, each from its start.
+
+    A cursor in one of them may count rows on into the next, of which it knows nothing. So each one's first cursor,
+    which holds a log, goes into the logs of those before it.
+    """
+
+    def __init__(self, log: list[Any] | None = None) -> None:
+        self._known = {number: Cursor.from_json(at) for number, at in decisions(log)}
+        self._logs = Logs()
+        self._last = -1
+
+    def of(self, number: int) -> Cursor:
+        """Where to seek to for the start of that stream."""
+        return self._known.get(number, START)
+
+    def log(self, number: int, cursor: Cursor) -> Log:
+        """The log for a block of that stream, which came with this cursor."""
+        if number > self._last:
+            self._last = number
+            self._logs.add([number, cursor.to_json()])
+        return self._logs.new()
 
 
 def decisions(log: list[Any] | None) -> list[Any]:

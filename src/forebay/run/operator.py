@@ -1,11 +1,12 @@
 """What every physical operator is: a puller of blocks that can be put anywhere in its stream."""
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from forebay.block import Block, Cursor
 from forebay.errors import DataError, ForebayError, FunctionError
+from forebay.run.gate import Gate
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,13 +38,14 @@ class Setup:
 
     Blocks grow to `block_bytes`, and hold a multiple of `unit` rows where that is free to choose. Sources that read
     by number may begin with blocks of `first` rows. `rules` are those that plans made while running (as in
-    ``flat_map``) are optimised with.
+    ``flat_map``) are optimised with. Only while the `gate` is open may rows come in another order than the usual one.
     """
 
     block_bytes: int
     rules: tuple[Any, ...] = ()
     unit: int = 1
     first: int = 1
+    gate: Gate = field(default_factory=Gate)
 
     def with_unit(self, unit: int) -> "Setup":
         """The same for an operator whose rows are wanted in multiples of `unit`."""
@@ -63,6 +65,15 @@ class Operator(ABC):
         self.site = site
         self.inputs = inputs
         self._pending: ForebayError | None = None
+
+    @property
+    def free(self) -> bool:
+        """Whether rows may come in another order next time, so that only a log in a cursor tells in which they came.
+
+        If so, whoever goes on from one stream of this operator to another has to remember the cursor of the first row
+        of the other: seeking to its start would not give the same rows again.
+        """
+        return any(operator.free for operator in self.inputs)
 
     def begin(self, cursor: Cursor, epoch: int) -> int:
         """``seek``, after which nothing is left of an error that was waiting. Readers call this."""
