@@ -61,7 +61,8 @@ class InterleavedRows(Operator):
         self._supply = Supply(site)
         self._datasets = InnerDatasets(site, map_func, seed, _for_inner(setup, cycle.slots))
         self._feed = Feed(self._supply, source, self._datasets, cycle.threads)
-        self._pace = Pace(setup.block_bytes, setup.unit)
+        # Blocks that are handed on as they are cannot be made to fit.
+        self._pace = Pace(setup.block_bytes, setup.unit if cycle.turn < ENDLESS else 1)
         self._executor: ThreadExecutor[None] | None = None
         self._start: dict[str, Any] = {"in": START.to_json(), "index": 0, "slots": [None] * cycle.slots}
         self._start |= {"order": list(range(cycle.slots)), "done": 0, "rows": 0}
@@ -151,19 +152,16 @@ class InterleavedRows(Operator):
         if order is None:
             return None
         length, limit = self._turn, min(self._pace.rows, most)
-        # Only slots that these rows can come from are looked at, and those only as long as it does not take long.
         needed = -(-(self._done + limit) // length)
-        at_hand = [0] * len(order)
-        for place, number in enumerate(order[:needed]):
-            slot = self._slots[number]
-            if slot is None or (place and not self._pace.in_time(began)):
-                break
-            at_hand[place] = slot.ready(wait=False)
-            if not at_hand[place]:
-                break
-        # Rows of a single slot are in one piece already.
-        rows = min(available(at_hand, self._done, length), limit if needed > 1 else most)
-        given, turn, done = shares(rows, self._done, length, len(order))
+        if needed == 1 and (first := self._slots[order[0]]) is not None:
+            # Rows of a single slot are in one piece already, so there may be more of them.
+            rows = min(first.ready(wait=False), length - self._done, most)
+            given = [rows]
+            turn, done = divmod(self._done + rows, length)
+            turn %= len(order)
+        else:
+            rows = min(available(self._at_hand(order, needed, began), self._done, length), limit)
+            given, turn, done = shares(rows, self._done, length, len(order))
         givers = [(slot, count) for number, count in zip(order, given) if count and (slot := self._slots[number])]
         for slot, _ in givers:
             if slot.first is not None:
@@ -172,7 +170,7 @@ class InterleavedRows(Operator):
         self._schedule.took(rows, self._done, order)
         state = self._state(order, rows) if self._state_due else START
         block = concat_blocks([slot.read(count) for slot, count in givers])
-        permutation = weave(given, self._done, length)
+        permutation = weave(given, self._done, length) if len(givers) > 1 else None
         if permutation is not None:
             block = block.take(permutation)
         if self._schedule.pending:
@@ -181,6 +179,19 @@ class InterleavedRows(Operator):
         self._state_due = False
         self._datasets.first = max(self._pace.rows // len(order), 1)
         return block.at(state)
+
+    def _at_hand(self, order: list[int], needed: int, began: float) -> list[int]:
+        """How many rows the slots have, up to the first that has none."""
+        at_hand = [0] * len(order)
+        # Only slots that rows are needed of are looked at, and those only as long as it does not take long.
+        for place, number in enumerate(order[:needed]):
+            slot = self._slots[number]
+            if slot is None or (place and not self._pace.in_time(began)):
+                break
+            at_hand[place] = slot.ready(wait=False)
+            if not at_hand[place]:
+                break
+        return at_hand
 
     def _whose_turn(self) -> tuple[list[int] | None, int]:
         """The slots in the order of their turns, of which the first has rows, and how many rows that order is for."""

@@ -34,6 +34,8 @@ class Logs:
 
     def held(self) -> list[Log]:
         """Those that decisions have to go into, for an operator that joins a decision to the one before it."""
+        if not self._held:
+            return []
         logs = [log for held in self._held if (log := held()) is not None]
         if len(logs) < len(self._held):
             self._held = [weakref.ref(log) for log in logs]
