@@ -384,13 +384,36 @@ class Dataset(Generic[T_co]):
         """
         return self._then(Enumerate, name, start=start)
 
-    def flat_map(self, map_func: "Callable[..., Dataset[U]]", name: str | None = None) -> "Dataset[U]":
+    def flat_map(
+        self,
+        map_func: "Callable[..., Dataset[U]]",
+        name: str | None = None,
+        *,
+        num_parallel_calls: int | None = None,
+        deterministic: bool | None = None,
+        executor: str = "auto",
+    ) -> "Dataset[U]":
         """The elements of a dataset that `map_func` makes of every element, one dataset after another.
+
+        Args:
+            map_func: makes a dataset of an element.
+            name: what to call this step in errors and plans.
+            num_parallel_calls: so many threads open the next datasets and read their first elements ahead. AUTOTUNE
+                leaves the number to Forebay, None starts no thread. The elements and their order stay the same.
+            deterministic: False lets datasets that are ready overtake others, if there are threads at all.
+            executor: ``"thread"``, which ``"auto"`` means here too, or ``"inline"`` to start no thread all the same.
 
         >>> list(Dataset.range(3).flat_map(lambda n: Dataset.range(n)))
         [np.int64(0), np.int64(0), np.int64(1)]
         """
-        return self._then(FlatMap, name, map_func=map_func)
+        return self._then(
+            FlatMap,
+            name,
+            map_func=map_func,
+            num_parallel_calls=num_parallel_calls,
+            deterministic=deterministic,
+            executor=executor,
+        )
 
     def interleave(
         self,
@@ -400,6 +423,8 @@ class Dataset(Generic[T_co]):
         num_parallel_calls: int | None = None,
         deterministic: bool | None = None,
         name: str | None = None,
+        *,
+        executor: str = "auto",
     ) -> "Dataset[U]":
         """The elements of a dataset that `map_func` makes of every element, several datasets in turns.
 
@@ -412,6 +437,7 @@ class Dataset(Generic[T_co]):
                 leaves the number to Forebay, None starts no thread. The elements and their order stay the same.
             deterministic: False lets elements that are ready overtake others, if there are threads at all.
             name: what to call this step in errors and plans.
+            executor: as for ``flat_map``.
 
         >>> ds = Dataset.range(1, 4).interleave(lambda n: Dataset.from_tensors(n).repeat(3), cycle_length=2)
         >>> [int(x) for x in ds]
@@ -425,6 +451,7 @@ class Dataset(Generic[T_co]):
             block_length=block_length,
             num_parallel_calls=num_parallel_calls,
             deterministic=deterministic,
+            executor=executor,
         )
 
     def shuffle(

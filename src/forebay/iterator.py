@@ -88,6 +88,7 @@ class DatasetIterator(Generic[T_co]):
 
     def _start(self, seed: int, epoch: int, cursor: Cursor, position: int) -> None:
         prepared = prepare(self._plan, seed, self._setup.rules)
+        self._setup.gate.open = cursor == START
         self._reader: Reader | None = self._run.start(build(prepared, self._setup), cursor, epoch)
         self._layout = layout(prepared, self._setup.rules)
         self._seed = seed
@@ -131,6 +132,7 @@ class DatasetIterator(Generic[T_co]):
         self._broken = True
         self._setup.parallelism.crew.tuner.tick()
         block = self._reader.next() if self._reader is not None else None
+        self._setup.gate.open = True
         if block is None:
             self._ended = True
             self._elements = iter(())

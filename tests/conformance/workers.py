@@ -10,6 +10,7 @@ from typing import Any
 import forebay as fb
 from conformance.case import Case
 from conformance.cases import BY_ID
+from forebay.ops.interleave import Interleave
 from forebay.ops.parallel import Parallel
 from forebay.plan import Node
 
@@ -26,7 +27,8 @@ def on_workers(dataset: fb.Dataset[Any], calls: int | None, executor: str, block
 
     def change(step: Parallel) -> Node:
         kind = executor if executor in step.executors else "thread"
-        return replace(step, num_parallel_calls=calls, executor=kind)
+        most = min(calls, step.slots) if calls is not None and isinstance(step, Interleave) else calls
+        return replace(step, num_parallel_calls=most, executor=kind)
 
     changed: fb.Dataset[Any] = fb.Dataset(_rewritten(dataset.plan, change))
     return changed.with_options(fb.Options(block_bytes=block_bytes))
@@ -36,7 +38,8 @@ def last_on_threads(dataset: fb.Dataset[Any], calls: int, deterministic: bool) -
     """The same dataset with its last step, which has a function, on threads and perhaps free to give any order."""
     last = dataset.plan
     assert isinstance(last, Parallel)
-    changed = replace(last, num_parallel_calls=calls, executor="thread", deterministic=deterministic)
+    most = min(calls, last.slots) if isinstance(last, Interleave) else calls
+    changed = replace(last, num_parallel_calls=most, executor="thread", deterministic=deterministic)
     return fb.Dataset(changed).with_options(fb.Options(block_bytes=40))
 
 

@@ -21,6 +21,7 @@ from forebay.errors import PlanError
 from forebay.plan.node import INFINITE, UNKNOWN, Build, Node
 from forebay.plan.spec import common_spec, same_kind, static_spec
 from forebay.run import Access, Operator, Reader, Setup
+from forebay.run.log import Starts
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -72,6 +73,7 @@ class _Concatenate(Operator):
         self._structure = node.structure()
         self._which = 0
         self._epoch = 0
+        self._starts = Starts()
 
     def seek(self, cursor: Cursor, epoch: int) -> int:
         """Inputs of known length are skipped by counting."""
@@ -84,6 +86,7 @@ class _Concatenate(Operator):
                 which += 1
             state = self._state(which, Cursor(None))
         self._which = state["which"]
+        self._starts = Starts(state.get("log"))
         self._readers[self._which].seek(Cursor.from_json(state["in"][self._which]), epoch)
         return skip
 
@@ -98,11 +101,14 @@ class _Concatenate(Operator):
             if block is not None:
                 if self._structure is not None:
                     block = block.ordered_as(self._structure)
-                return block.at(Cursor(self._state(self._which, block.cursor)))
+                state = self._state(self._which, block.cursor)
+                if self.free:
+                    state["log"] = self._starts.log(self._which, block.cursor)
+                return block.at(Cursor(state))
             if self._which + 1 == len(self._readers):
                 return None
             self._which += 1
-            self._readers[self._which].seek(Cursor(None), self._epoch)
+            self._readers[self._which].seek(self._starts.of(self._which), self._epoch)
 
 
 class _Joined(Access):

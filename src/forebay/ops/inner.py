@@ -6,19 +6,20 @@ from typing import Any
 
 import numpy as np
 
-from forebay.block import Block, Cursor, RowError, Uniform
+from forebay.block import START, Block, Cursor, RowError, Uniform
 from forebay.plan.fingerprint import function_name
 from forebay.plan.lower import build, prepare
 from forebay.plan.node import Node
 from forebay.run import Operator, Reader, Setup, Site
 from forebay.run.calls import Call, RowCalls
+from forebay.run.gate import Gate
 from forebay.run.keys import seed_of
 
 _MOST_FIRST = 1024
 
 
 class InnerDatasets:
-    """Makes the dataset of an element. Keeps nothing between calls, so several threads may use it."""
+    """Makes the dataset of an element. Nothing that matters is kept between calls, so several threads may use it."""
 
     def __init__(self, site: Site, map_func: Callable[..., Any], seed: int, setup: Setup) -> None:
         self._site = site
@@ -28,6 +29,8 @@ class InnerDatasets:
         self._setup = setup.with_unit(1)
         self.first = 1
         """With how many rows inner datasets may begin: what the last ones gave is a fair guess at the next."""
+        self.free = False
+        """Whether one of them came in a free order."""
 
     def plan(self, element: Block, index: int, epoch: int) -> Node:
         """The plan that the function makes of element number `index`, with seeds of its own."""
@@ -41,9 +44,9 @@ class InnerDatasets:
         assert isinstance(plan, Node)
         return prepare(plan, seed_of(self._seed, index), self._setup.rules)
 
-    def open(self, element: Block, index: int, epoch: int) -> Operator:
+    def open(self, element: Block, index: int, epoch: int, gate: Gate) -> Operator:
         """The operators of that plan."""
-        setup = replace(self._setup, first=min(self.first, _MOST_FIRST))
+        setup = replace(self._setup, first=min(self.first, _MOST_FIRST), gate=gate)
         return build(self.plan(element, index, epoch), setup)
 
 
@@ -57,23 +60,34 @@ class Inner:
         self._operator: Operator | None = None
         self._reader: Reader | None = None
         self._at = at
+        self._gate = Gate(at == START)
         self.origin = element.cursor
         self.index = index
 
     def next(self) -> Block | None:
         """All rows at hand, at least one, or None at the end."""
         if self._reader is None:
-            self._operator = self._datasets.open(self._element, self.index, self._epoch)
+            self._operator = self._datasets.open(self._element, self.index, self._epoch, self._gate)
             reader = Reader(self._operator)
             reader.seek(self._at, self._epoch)
             self._reader = reader
-        return self._reader.next()
+        block = self._reader.next()
+        self._gate.open = True
+        if self.free:
+            self._datasets.free = True
+        return block
+
+    @property
+    def free(self) -> bool:
+        """Whether its rows may come in another order next time. Known once some have come."""
+        return self._operator is not None and self._operator.free
 
     def close(self) -> None:
         """Release what is held; good for nothing afterwards."""
-        operator, self._operator, self._reader = self._operator, None, None
-        if operator is not None:
-            operator.close()
+        self._reader = None
+        if self._operator is not None:
+            self._operator.close()
+            self._operator = None
 
 
 def check_inner(uniform: Uniform, site: Site, index: int, block: Block) -> None:

@@ -1,13 +1,13 @@
 """The input side of ``interleave``: slots for the next elements, made ahead of need, and for those of a saved state."""
 
 from collections import deque
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from forebay.block import START, Block, Cursor
 from forebay.ops.inner import Inner, InnerDatasets
 from forebay.ops.interleave_slot import Slot, Supply
-from forebay.run import Reader
+from forebay.run import Operator, Reader
 
 # Going on reading to an element that is so near is cheaper than seeking, which a source may do by reading anyway.
 _NEAR = 256
@@ -28,19 +28,28 @@ class SavedSlot:
         at = None if value["at"] is None else Cursor.from_json(value["at"])
         return SavedSlot(number, int(value["index"]), Cursor.from_json(value["input"]), at)
 
+    def after(self, rows: int) -> "SavedSlot":
+        """The slot when so many more of its rows have been read."""
+        return self if self.at is None else replace(self, at=self.at.after(rows))
+
 
 class Feed:
     """Reads elements and makes slots of them, up to `ahead` more than have been asked for."""
 
-    def __init__(self, supply: Supply, reader: Reader, datasets: InnerDatasets, ahead: int) -> None:
+    def __init__(self, supply: Supply, source: Operator, datasets: InnerDatasets, ahead: int) -> None:
         self._supply = supply
-        self._reader = reader
+        self._source = source
+        self._reader = Reader(source)
         self._datasets = datasets
         self._ahead = ahead
-        self.seek(START, 0, 0)
+        self.seek(START, 0, 0, {})
 
-    def seek(self, at: Cursor | None, index: int, epoch: int) -> None:
-        """Continue with element `index`, which is at that cursor of the input; None if the input has ended."""
+    def seek(self, at: Cursor | None, index: int, epoch: int, starts: dict[int, Cursor]) -> None:
+        """Continue with element `index`, which is at that cursor of the input; None if the input has ended.
+
+        `starts` tells, for elements from there on, where to begin in their datasets if not at the start.
+        """
+        self._starts = starts
         self._waiting: deque[Slot] = deque()
         self._epoch = epoch
         self._at = START if at is None else at
@@ -51,10 +60,18 @@ class Feed:
         self.ended = at is None
         """Whether everything has been taken."""
 
+    @property
+    def index(self) -> int:
+        """The number of the next element to be taken."""
+        return self._waiting[0].index if self._waiting else self._index
+
     def state(self) -> dict[str, Any]:
         """Where the next element to be taken is."""
-        at, index = (self._waiting[0].origin, self._waiting[0].index) if self._waiting else (self._at, self._index)
-        return {"in": None if self.ended else at.to_json(), "index": index}
+        if not self._waiting and self._source.free:
+            # Only the cursor that an element came with knows of the order in which those after it will come.
+            self._look_ahead(1)
+        at = self._waiting[0].origin if self._waiting else self._at
+        return {"in": None if self.ended else at.to_json(), "index": self.index}
 
     def take(self) -> Slot | None:
         """A slot for the next element, or None at the end."""
@@ -66,8 +83,12 @@ class Feed:
             self.ended = True
             return None
         slot = self._waiting.popleft()
-        self._look_ahead(self._ahead)
+        self.prepare()
         return slot
+
+    def prepare(self) -> None:
+        """Have the next datasets opened and their first rows fetched, if that is wanted ahead of need."""
+        self._look_ahead(self._ahead)
 
     def restore(self, saved: list[SavedSlot]) -> dict[int, Slot]:
         """The slots of a saved state by number, made again from their elements."""
@@ -84,7 +105,8 @@ class Feed:
     def close(self) -> None:
         """Close the slots that nobody has taken."""
         while self._waiting:
-            self._waiting.popleft().close()
+            self._waiting[0].close()
+            self._waiting.popleft()
 
     def _look_ahead(self, count: int) -> None:
         while len(self._waiting) < count and not self._over:
@@ -99,7 +121,7 @@ class Feed:
             if element is None:
                 self._over = True
                 return
-            slot = self._make(element, self._index, START)
+            slot = self._make(element, self._index, self._starts.get(self._index, START))
             slot.ask()
             self._waiting.append(slot)
             self._at = element.cursor.after(1)

@@ -1,7 +1,7 @@
 """One place in the cycle of ``interleave``: an inner dataset, the rows of it at hand, and the way to more."""
 
-import threading
 from collections.abc import Callable
+from queue import SimpleQueue
 from typing import Any
 
 from forebay.block import Block, Cursor, Uniform
@@ -14,14 +14,31 @@ class Supply:
 
     Without `submit` a slot fetches rows when it is asked for them. With it, `submit(fetch)` has another thread call
     `fetch`, one call per slot at a time, and there is always one block on the way while another is in use: memory
-    is bounded by two blocks a slot. `changed` guards what that thread leaves behind.
+    is bounded by two blocks a slot.
+
+    That thread leaves its rows in the slot first and a notice in a queue second. So who finds nothing in a slot and
+    then waits for a notice misses none; and a SimpleQueue, unlike a Condition, is never left locked by a Ctrl-C.
     """
 
     def __init__(self, site: Site) -> None:
         self.site = site
         self.uniform = Uniform()
         self.submit: Callable[[Callable[[], None]], object] | None = None
-        self.changed = threading.Condition()
+        self._notices: SimpleQueue[None] = SimpleQueue()
+
+    def notify(self) -> None:
+        """Say that a slot has got something."""
+        self._notices.put(None)
+
+    def wait(self) -> None:
+        """Until a slot has got something, or had before; look at the slots and, if need be, wait again."""
+        self._notices.get()
+        self.forget()
+
+    def forget(self) -> None:
+        """Throw away the notices there are: who waits looks at the slots first."""
+        while not self._notices.empty():
+            self._notices.get()
 
 
 class Slot:
@@ -35,8 +52,11 @@ class Slot:
         self._given = 0  # Rows of the block that have been read.
         self._asked = False
         self._outcome: tuple[Block | None, BaseException | None] | None = None
+        self._begun = False
         self.ended = False
         self.error: Exception | None = None
+        self.first: Cursor | None = None
+        """Where the rows began, once some have come, if they come in a free order: it holds the log of that."""
 
     @property
     def origin(self) -> Cursor:
@@ -47,11 +67,6 @@ class Slot:
     def index(self) -> int:
         """The number of that row."""
         return self._inner.index
-
-    @property
-    def landed(self) -> bool:
-        """Whether asking would not have to wait. Read it under `changed`, or twice."""
-        return self._block is not None or self._outcome is not None or self.ended or self.error is not None
 
     def state(self) -> dict[str, Any]:
         """What it takes to make this slot again. One at its end stays until its turn comes, and has no place."""
@@ -71,13 +86,12 @@ class Slot:
             if self._supply.submit is None:
                 self._fetch()
             self.ask()
-            changed = self._supply.changed
-            with changed:
-                while wait and self._outcome is None:
-                    changed.wait()
-                outcome, self._outcome = self._outcome, None
+            while wait and self._outcome is None:
+                self._supply.wait()
+            outcome, self._outcome = self._outcome, None
             if outcome is not None:
                 self._asked = False
+                self._supply.forget()
                 self._receive(*outcome)
         return 0 if self._block is None else self._block.rows - self._given
 
@@ -102,9 +116,8 @@ class Slot:
             block = self._inner.next()
         except BaseException as error:
             failure = error
-        with self._supply.changed:
-            self._outcome = (block, failure)
-            self._supply.changed.notify()
+        self._outcome = (block, failure)
+        self._supply.notify()
 
     def _receive(self, block: Block | None, failure: BaseException | None) -> None:
         if isinstance(failure, Exception):
@@ -119,5 +132,8 @@ class Slot:
             except Exception as error:
                 self.error = error
                 return
+            if not self._begun:
+                self._begun = True
+                self.first = block.cursor if self._inner.free else None
             self._block, self._given = block, 0
             self.ask()

@@ -30,7 +30,7 @@ class Parallel(Node):
             keep_whole(self, "num_parallel_calls", 1, also=(AUTOTUNE,))
         if self.deterministic is not None:
             flag(self.kind, "deterministic", self.deterministic)
-        check_executor(self.kind, self.executor)
+        check_executor(self.kind, self.executor, self.executors)
 
     @property
     def workers_wanted(self) -> tuple[Any, ...]:

@@ -1,12 +1,14 @@
 """``repeat``: the whole input, again and again."""
 
 from dataclasses import dataclass
+from typing import Any
 
 from forebay.block import Block, Cursor
 from forebay.plan.check import keep_whole
 from forebay.plan.node import INFINITE, Build, Node, Traits
 from forebay.run import Operator, Pace, Reader, Setup
 from forebay.run.coalesce import coalesce
+from forebay.run.log import Starts
 
 # Epochs of one endless repeat; the next iteration of the same dataset counts on from here.
 _ENDLESS = 1 << 32
@@ -60,6 +62,7 @@ class _Repeat(Operator):
         self._epoch = 0
         self._round = 0
         self._empty = True
+        self._starts = Starts()
 
     def seek(self, cursor: Cursor, epoch: int) -> int:
         """Whole rounds are skipped by counting where the input's length is known, else by reading."""
@@ -70,6 +73,7 @@ class _Repeat(Operator):
             if self._rows > 0:
                 state = {"round": skip // self._rows, "in": [None, skip % self._rows]}
                 skip = 0
+        self._starts = Starts(state.get("log"))
         self._start(state["round"], Cursor.from_json(state["in"]))
         # A cursor inside the input proves that there are rows, even if none are left after it.
         self._empty = self._empty and cursor.state is None
@@ -90,9 +94,12 @@ class _Repeat(Operator):
             block = self._reader.next()
             if block is not None:
                 self._empty = False
-                return block.at(Cursor({"round": self._round, "in": block.cursor.to_json()}))
+                state: dict[str, Any] = {"round": self._round, "in": block.cursor.to_json()}
+                if self.free:
+                    state["log"] = self._starts.log(self._round, block.cursor)
+                return block.at(Cursor(state))
             if self._empty:
                 # A round without rows ends it all, or it would never end.
                 return None
-            self._start(self._round + 1, Cursor(None))
+            self._start(self._round + 1, self._starts.of(self._round + 1))
         return None

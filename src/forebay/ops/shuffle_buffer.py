@@ -11,6 +11,9 @@ from forebay.run import Operator, Pace, Reader, Setup, Site
 from forebay.run.picks import Picks
 from forebay.run.row_store import RowStore
 
+# The input's cursor is kept for one row in so many of the buffer's size: a cursor may hold a log, which grows.
+_MARKS = 64
+
 
 class ShuffleBuffer(Operator):
     """State: the step, and the input's cursor of a row no younger than any in the buffer.
@@ -132,7 +135,8 @@ class ShuffleBuffer(Operator):
     def _next_rows(self, most: int) -> Block | None:
         block = self._reader.read(most)
         if block is not None:
-            self._marks.append((self._read, block.cursor))
+            if not self._marks or self._read - self._marks[-1][0] >= self._size // _MARKS:
+                self._marks.append((self._read, block.cursor))
             self._read += block.rows
         return block
 

@@ -18,10 +18,10 @@ Make = Callable[[], Callable[..., R]]
 ExecutorName = Literal["inline", "thread", "process", "auto"]
 
 
-def check_executor(call: str, executor: str) -> None:
-    """PlanError unless it is the name of an executor."""
-    if executor not in get_args(ExecutorName):
-        allowed = ", ".join(map(repr, get_args(ExecutorName)))
+def check_executor(call: str, executor: str, names: tuple[str, ...] = get_args(ExecutorName)) -> None:
+    """PlanError unless it is one of these names."""
+    if executor not in names:
+        allowed = ", ".join(map(repr, names))
         raise PlanError(f"{call}(executor={executor!r}): executor must be one of {allowed}")
 
 

@@ -11,6 +11,8 @@ import json
 import weakref
 from typing import Any
 
+from forebay.block import START, Cursor
+
 
 class Log(list[Any]):
     """Decisions since a block, in order, each a small JSON value. A list, so that it is written as one."""
@@ -32,6 +34,8 @@ class Logs:
 
     def held(self) -> list[Log]:
         """Those that decisions have to go into, for an operator that joins a decision to the one before it."""
+        if not self._held:
+            return []
         logs = [log for held in self._held if (log := held()) is not None]
         if len(logs) < len(self._held):
             self._held = [weakref.ref(log) for log in logs]
@@ -43,7 +47,32 @@ class Logs:
             log.append(decision)
 
 
+class Starts:
+    """Where the streams of a free order began that an operator reads one after another, each from its start.
+
+    A cursor in one of them may count rows on into the next, of which it knows nothing. So each one's first cursor,
+    which holds a log, goes into the logs of those before it.
+    """
+
+    def __init__(self, log: list[Any] | None = None) -> None:
+        self._known = {number: Cursor.from_json(at) for number, at in decisions(log)}
+        self._logs = Logs()
+        self._last = -1
+
+    def of(self, number: int) -> Cursor:
+        """Where to seek to for the start of that stream."""
+        return self._known.get(number, START)
+
+    def log(self, number: int, cursor: Cursor) -> Log:
+        """The log for a block of that stream, which came with this cursor."""
+        if number > self._last:
+            self._last = number
+            self._logs.add([number, cursor.to_json()])
+        return self._logs.new()
+
+
 def decisions(log: list[Any] | None) -> list[Any]:
     """A log's contents at this moment, shared with nobody: what ``seek`` found in a state, live, saved or missing."""
     # One call into C cannot be overtaken by another thread's decision.
-    return [] if log is None else json.loads(json.dumps(log))
+    copied: list[Any] = [] if log is None else json.loads(json.dumps(log))
+    return copied

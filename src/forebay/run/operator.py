@@ -7,6 +7,7 @@ from typing import Any
 
 from forebay.block import Block, Cursor
 from forebay.errors import DataError, ForebayError, FunctionError
+from forebay.run.gate import Gate
 from forebay.run.meter import Meter
 from forebay.run.parallelism import Parallelism
 
@@ -40,13 +41,15 @@ class Setup:
 
     Blocks grow to `block_bytes`, and hold a multiple of `unit` rows where that is free to choose. Sources that read
     by number may begin with blocks of `first` rows. `rules` are those that plans made while running (as in
-    ``flat_map``) are optimised with. `parallelism` is what steps may use of the machine.
+    ``flat_map``) are optimised with. Only while the `gate` is open may rows come in another order than the usual one.
+    `parallelism` is what steps may use of the machine.
     """
 
     block_bytes: int
     rules: tuple[Any, ...] = ()
     unit: int = 1
     first: int = 1
+    gate: Gate = field(default_factory=Gate)
     parallelism: Parallelism = field(default_factory=Parallelism)
 
     def with_unit(self, unit: int) -> "Setup":
@@ -68,6 +71,15 @@ class Operator(ABC):
         self.inputs = inputs
         self._pending: ForebayError | None = None
         self.meter = Meter()
+
+    @property
+    def free(self) -> bool:
+        """Whether rows may come in another order next time, so that only a log in a cursor tells in which they came.
+
+        If so, whoever goes on from one stream of this operator to another has to remember the cursor of the first row
+        of the other: seeking to its start would not give the same rows again.
+        """
+        return any(operator.free for operator in self.inputs)
 
     def begin(self, cursor: Cursor, epoch: int) -> int:
         """``seek``, after which nothing is left of an error that was waiting. Readers call this."""

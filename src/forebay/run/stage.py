@@ -62,6 +62,7 @@ class Stage(Operator, Generic[R]):
         self._executor = executor
         self._pace = Pace(setup.block_bytes, setup.unit)
         self._free = free_order and executor.workers > 0
+        self._gate = setup.gate
         self._logs = Logs()
         self._bell: SimpleQueue[Job[R]] = SimpleQueue()
         if self._free:
@@ -80,6 +81,7 @@ class Stage(Operator, Generic[R]):
         self._to_finish: deque[int] = deque()
         self._index = 0
         self._next = START  # The cursor of the row at `_index`.
+        self._loaded = False  # Whether that cursor was found in a state.
         self._stands = -1  # Which row the reader gives next, while chunks are read again.
         self._epoch = 0
         self._ended = False
@@ -102,6 +104,7 @@ class Stage(Operator, Generic[R]):
         self._to_finish.clear()
         self._ended = False
         self._input_error = None
+        self._loaded = log is not None
         if log is not None:
             self._repeat(state, decisions(log))
         self._stands = -1
@@ -147,29 +150,50 @@ class Stage(Operator, Generic[R]):
 
     def _take(self) -> Chunk[R]:
         """The chunk to finish next."""
-        if not self._free and not self._to_finish:
-            return self._chunks.popleft()
         if self._to_finish:
             index = self._to_finish.popleft()
             chunk = next(chunk for chunk in self._chunks if chunk.index == index)
+        elif self._free and self._gate.open:
+            chunk = self._first_done()
         else:
-            began = time.perf_counter()
-            while (first := next((chunk for chunk in self._chunks if chunk.job.done), None)) is None:
-                take(self._bell)
-            self.meter.waited += time.perf_counter() - began
-            chunk = first
+            chunk = self._chunks[0]
         self._chunks.remove(chunk)
         self._logs.add([chunk.index, chunk.block.rows])
         return chunk
+
+    def _first_done(self) -> Chunk[R]:
+        began = time.perf_counter()
+        while (first := next((chunk for chunk in self._chunks if chunk.job.done), None)) is None:
+            take(self._bell)
+        self.meter.waited += time.perf_counter() - began
+        return first
 
     def state_of(self, chunk: Chunk[R]) -> dict[str, Any]:
         """The state of the block that this chunk has made."""
         state = {"index": chunk.index, "in": chunk.block.cursor.to_json()}
         if self._free or self._to_finish or self._to_read:
+            self._refresh()
             open_chunks = [other.place for other in self._chunks] + list(self._to_read)
             state |= {"rows": chunk.block.rows, "open": open_chunks, "next": [self._index, self._next.to_json()]}
             state["log"] = self._logs.new()
         return state
+
+    def _refresh(self) -> None:
+        """Have a cursor for the next row that hears of what a free input decides from now on; a loaded one does not."""
+        if self._loaded and self.free and not self._to_read and not self._ended:
+            self._loaded = False
+            try:
+                block = self._reader.peek()
+            except ForebayError as error:
+                self._input_error, self._ended = error, True
+                return
+            if block is not None:
+                self._next = block.cursor
+
+    @property
+    def free(self) -> bool:
+        """Also by itself."""
+        return self._free or super().free
 
     def _result(self, chunk: Chunk[R]) -> R:
         began = time.perf_counter()
@@ -225,6 +249,7 @@ class Stage(Operator, Generic[R]):
         if block is not None:
             self._index += block.rows
             self._next = block.cursor.after(block.rows)
+            self._loaded = False
         return block, index
 
     def _stand(self, index: int, at: list[Any]) -> None:

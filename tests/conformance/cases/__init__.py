@@ -7,13 +7,14 @@ from conformance.cases import (
     failures,
     functions,
     generators,
+    inner,
     randomness,
     rows,
     shuffles,
     sources,
 )
 
-TABLES = (sources, generators, rows, functions, combine, shuffles, randomness, chains, failures)
+TABLES = (sources, generators, rows, functions, inner, combine, shuffles, randomness, chains, failures)
 
 CASES: tuple[Case, ...] = tuple(case for table in TABLES for case in table.CASES)
 BY_ID: dict[str, Case] = {case.id: case for case in CASES}

@@ -1,0 +1,340 @@
+"""How ``interleave`` and ``flat_map`` run: datasets made of elements, in slots that take turns."""
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+from forebay.block import START, Block, Cursor, concat_blocks
+from forebay.errors import DataError
+from forebay.ops.inner import InnerDatasets
+from forebay.ops.interleave_feed import Feed, SavedSlot
+from forebay.ops.interleave_schedule import Schedule
+from forebay.ops.interleave_slot import Slot, Supply
+from forebay.run import Operator, Pace, Setup, Site
+from forebay.run.coalesce import coalesce
+from forebay.run.executor import ThreadExecutor
+from forebay.run.weave import available, shares, weave
+
+ENDLESS = 1 << 62
+"""The length of a turn that lasts as long as its dataset."""
+
+# Below this, what a block costs as a whole begins to show in the cost of a row.
+_LEAST_BYTES = 1 << 17
+
+
+@dataclass(frozen=True, slots=True)
+class Cycle:
+    """So many `slots` take turns of `turn` rows; `threads` fetch them and open as many datasets ahead.
+
+    With `free_order` whichever slots have rows take turns. A cursor tells where each slot is, so the others may
+    differ from those it was saved under, and the number of slots too, where turns are endless.
+    """
+
+    slots: int
+    turn: int
+    threads: int
+    free_order: bool
+
+
+class InterleavedRows(Operator):
+    """State: the cursor of the next input row, and for each slot of the cycle its input row and the inner cursor.
+
+    The slots take turns of a number of rows. A slot whose dataset ends gives its turn up; when its next turn comes,
+    the next input row's dataset takes its place, or, if there is none, its turns are left out from then on.
+    Between such changes the order of rows is a formula, so a block is read in one piece from each slot and put in
+    order by one permutation, and a cursor inside it says at once how far each slot is.
+
+    In a free order, whoever has rows takes the next turns. Then the state also holds a log of what was decided after
+    it. The same goes where the input or an inner dataset comes in a free order.
+    """
+
+    def __init__(
+        self, site: Site, map_func: Callable[..., Any], seed: int, setup: Setup, source: Operator, cycle: Cycle
+    ) -> None:
+        super().__init__(site, source)
+        self._cycle = cycle.slots
+        self._turn = cycle.turn
+        self._threads = cycle.threads
+        self._free_order = cycle.free_order
+        self._gate = setup.gate
+        self._supply = Supply(site)
+        self._datasets = InnerDatasets(site, map_func, seed, _for_inner(setup, cycle.slots))
+        self._feed = Feed(self._supply, source, self._datasets, cycle.threads)
+        # Blocks that are handed on as they are cannot be made to fit.
+        self._pace = Pace(setup.block_bytes, setup.unit if cycle.turn < ENDLESS else 1)
+        self._executor: ThreadExecutor[None] | None = None
+        self._start: dict[str, Any] = {"in": START.to_json(), "index": 0, "slots": [None] * cycle.slots}
+        self._start |= {"order": list(range(cycle.slots)), "done": 0, "rows": 0}
+        self._schedule = Schedule(cycle.turn, None)
+        self._slots: list[Slot | None] = []
+        self._saved: list[SavedSlot] = []  # Of the cursor to begin at, until the first pull.
+        self._slot = 0
+        self._done = 0  # Rows of the turn of `_slot` that have been given.
+        self._state_due = True
+
+    @property
+    def free(self) -> bool:
+        """Of its own will, or because of the inner datasets or the input."""
+        return self._free_order or self._datasets.free or super().free
+
+    def seek(self, cursor: Cursor, epoch: int) -> int:
+        """Rows are skipped by the inner datasets up to where one of them ended; the number of others is returned."""
+        self._stop()
+        state = cursor.state or self._start
+        order, done, rows = state["order"], state["done"], state["rows"]
+        width = len(state["slots"])
+        if (width != self._cycle and self._turn != ENDLESS) or not order or not 0 <= done < self._turn:
+            raise ValueError(f"not a state of {self.site}: {state!r}")
+        schedule = self._schedule = Schedule(self._turn, state.get("log"))
+        if rows:
+            schedule.pending.appendleft([rows, done, *order])
+        saved = {i: SavedSlot.from_json(i, slot) for i, slot in enumerate(state["slots"]) if slot is not None}
+        for number, slot in saved.items():
+            saved[number] = replace(slot, at=schedule.starts.get(slot.index, slot.at))
+        self._slot, self._done = order[0], done
+        left = cursor.skip
+        while left and schedule.pending and isinstance(schedule.pending[0], list):
+            rows, done, *order = schedule.pending[0]
+            some: int = min(left, rows)
+            given, turn, self._done = shares(some, done, self._turn, len(order))
+            self._slot = order[turn]
+            for number, count in zip(order, given):
+                if count:
+                    saved[number] = saved[number].after(count)
+            schedule.repeated(some)
+            left -= some
+        if "log" not in state:
+            schedule.pending.clear()
+        self._saved = list(saved.values())
+        self._slots = [None] * max(self._cycle, width)
+        at = None if state["in"] is None else Cursor.from_json(state["in"])
+        self._feed.seek(at, state["index"], epoch, schedule.starts)
+        return left
+
+    def pull(self) -> Block | None:
+        """The next rows in turn, from all slots together."""
+        self._state_due = True
+        try:
+            self._begin()
+            if self._free_order and self._gate.open:
+                # Not coalesced: what is ready does not wait for what is not.
+                self.raise_pending()
+                block = self._next_rows()
+                if block is not None:
+                    self._pace.observe(block.rows, block.nbytes, 0.0)
+            else:
+                block = coalesce(self, self._pace, self._next_rows)
+        except BaseException:
+            self._stop()
+            raise
+        if block is None:
+            self._stop()
+        return block
+
+    def _begin(self) -> None:
+        if self._threads and self._executor is None and not self._over():
+            self._executor = ThreadExecutor(lambda: _call, self._threads, str(self.site))
+            self._supply.submit = self._executor.submit
+        if self._saved:
+            for number, slot in self._feed.restore(self._saved).items():
+                self._slots[number] = slot
+            self._saved = []
+            for number in self._circle():
+                waiting = self._slots[number]
+                if waiting is not None:
+                    waiting.ask()
+            self._feed.prepare()
+
+    def _next_rows(self) -> Block | None:
+        began = time.perf_counter()
+        order, most = self._whose_turn()
+        if order is None:
+            return None
+        length, limit = self._turn, min(self._pace.rows, most)
+        needed = -(-(self._done + limit) // length)
+        if needed == 1 and (first := self._slots[order[0]]) is not None:
+            # Rows of a single slot are in one piece already, so there may be more of them.
+            rows = min(first.ready(wait=False), length - self._done, most)
+            given = [rows]
+            turn, done = divmod(self._done + rows, length)
+            turn %= len(order)
+        else:
+            rows = min(available(self._at_hand(order, needed, began), self._done, length), limit)
+            given, turn, done = shares(rows, self._done, length, len(order))
+        givers = [(slot, count) for number, count in zip(order, given) if count and (slot := self._slots[number])]
+        for slot, _ in givers:
+            if slot.first is not None:
+                self._schedule.began(slot.index, slot.first)
+                slot.first = None
+        self._schedule.took(rows, self._done, order)
+        state = self._state(order, rows) if self._state_due else START
+        block = concat_blocks([slot.read(count) for slot, count in givers])
+        permutation = weave(given, self._done, length) if len(givers) > 1 else None
+        if permutation is not None:
+            block = block.take(permutation)
+        if self._schedule.pending:
+            self._schedule.repeated(rows)
+        self._slot, self._done = order[turn], done
+        self._state_due = False
+        self._datasets.first = max(self._pace.rows // len(order), 1)
+        return block.at(state)
+
+    def _at_hand(self, order: list[int], needed: int, began: float) -> list[int]:
+        """How many rows the slots have, up to the first that has none."""
+        at_hand = [0] * len(order)
+        # Only slots that rows are needed of are looked at, and those only as long as it does not take long.
+        for place, number in enumerate(order[:needed]):
+            slot = self._slots[number]
+            if slot is None or (place and not self._pace.in_time(began)):
+                break
+            at_hand[place] = slot.ready(wait=False)
+            if not at_hand[place]:
+                break
+        return at_hand
+
+    def _whose_turn(self) -> tuple[list[int] | None, int]:
+        """The slots in the order of their turns, of which the first has rows, and how many rows that order is for."""
+        pending = self._schedule.pending
+        while pending:
+            decision = pending[0]
+            if isinstance(decision, list):
+                rows, self._done, *order = decision
+                self._slot = order[0]
+                if not self._wait_for(self._slot):
+                    raise self._changed()
+                return order, rows
+            pending.popleft()
+            if decision >= 0:
+                if not self._take_next(decision):
+                    raise self._changed()
+            elif self._wait_for(~decision):
+                raise self._changed()
+            else:
+                self._end(~decision)
+        return self._ready_slots() if self._free_order and self._gate.open else self._settle(), ENDLESS
+
+    def _settle(self) -> list[int] | None:
+        """Go to the next row in turn; the slots in the order of their turns from there, or None at the end."""
+        while not self._over():
+            slot = self._slots[self._slot]
+            if slot is None:
+                if not self._open(self._slot):
+                    self._next_turn()
+            elif slot.ready():
+                return [i for i in self._circle() if self._slots[i] is not None or self._can_open(i)]
+            elif slot.error is not None:
+                raise slot.error
+            else:
+                self._end(self._slot)
+        return None
+
+    def _ready_slots(self) -> list[int] | None:
+        """The same for whatever order: all slots that have rows at hand, once there is one."""
+        while True:
+            order = [number for number in self._circle() if self._refill(number)]
+            if order:
+                if order[0] != self._slot:
+                    self._slot, self._done = order[0], 0
+                return order
+            if self._over():
+                return None
+            self._supply.wait()
+
+    def _refill(self, number: int) -> bool:
+        """Whether the slot has rows at hand; at the end of a dataset the next takes its place."""
+        while True:
+            slot = self._slots[number]
+            if slot is None:
+                if not self._open(number):
+                    return False
+            elif slot.ready(wait=False):
+                return True
+            elif slot.error is not None:
+                raise slot.error
+            elif slot.ended:
+                self._end(number)
+            else:
+                return False
+
+    def _wait_for(self, number: int) -> int:
+        slot = self._slots[number]
+        if slot is None:
+            return 0
+        rows = slot.ready()
+        if slot.error is not None:
+            raise slot.error
+        return rows
+
+    def _over(self) -> bool:
+        return self._feed.ended and not self._saved and not any(self._slots)
+
+    def _circle(self) -> list[int]:
+        return [*range(self._slot, len(self._slots)), *range(self._slot)]
+
+    def _next_turn(self) -> None:
+        self._slot, self._done = (self._slot + 1) % len(self._slots), 0
+
+    def _can_open(self, number: int) -> bool:
+        # A state may hold more slots than there are to be from now on.
+        return number < self._cycle and not self._feed.ended
+
+    def _open(self, number: int) -> bool:
+        """Have a slot take the next dataset; whether it may, and there is one."""
+        return self._can_open(number) and self._take_next(number)
+
+    def _take_next(self, number: int) -> bool:
+        slot = self._slots[number] = self._feed.take()
+        if slot is None:
+            return False
+        self._schedule.opened(number)
+        return True
+
+    def _end(self, number: int) -> None:
+        self._schedule.ended(number)
+        self._release(number)
+        if number == self._slot:
+            self._next_turn()
+
+    def _release(self, number: int) -> None:
+        slot = self._slots[number]
+        if slot is not None:
+            slot.close()
+            self._slots[number] = None
+
+    def _changed(self) -> DataError:
+        return self.site.data_error(
+            self._feed.index, "the datasets before it are not as long as when the state was saved: they have changed"
+        )
+
+    def _state(self, order: list[int], rows: int) -> Cursor:
+        """The first of `rows` rows that come from the slots in this order."""
+        slots = [None if slot is None else slot.state() for slot in self._slots]
+        state = {**self._feed.state(), "slots": slots, "order": order, "done": self._done, "rows": rows}
+        if self.free or self._schedule.pending:
+            state["log"] = self._schedule.log()
+        return Cursor(state)
+
+    def _stop(self) -> None:
+        """End the threads, then what they worked on. What an interrupt keeps from ending is still there to be ended."""
+        self._supply.submit = None
+        if self._executor is not None:
+            self._executor.close()
+            self._executor = None
+        self._feed.close()
+        for number in range(len(self._slots)):
+            self._release(number)
+
+    def close(self) -> None:
+        """Threads and inner datasets before the input."""
+        self._stop()
+        super().close()
+
+
+def _call(fetch: Callable[[], None]) -> None:
+    fetch()
+
+
+def _for_inner(setup: Setup, cycle: int) -> Setup:
+    """Each slot holds a block or two and a block of the output takes little from each, so theirs are smaller."""
+    return replace(setup, block_bytes=max(setup.block_bytes // cycle, min(setup.block_bytes, _LEAST_BYTES)))

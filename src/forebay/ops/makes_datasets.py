@@ -1,0 +1,60 @@
+"""What ``flat_map`` and ``interleave`` have in common: a function that makes datasets, and who reads those."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Literal, get_args
+
+from forebay.errors import InternalError, PlanError
+from forebay.ops.interleave_rows import Cycle, InterleavedRows
+from forebay.ops.parallel import Parallel
+from forebay.plan.check import arguments, function
+from forebay.plan.node import UNKNOWN, Build, Traits
+from forebay.plan.spec import static_spec
+from forebay.run import Operator, Setup
+
+ReaderName = Literal["inline", "thread", "auto"]
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class MakesDatasets(Parallel):
+    """A dataset for every element. The seed is what unseeded random steps of these datasets derive theirs from."""
+
+    map_func: Callable[..., Any]
+    seed: int | None = None
+
+    executors = get_args(ReaderName)
+    traits = Traits(makes_plans=True, random=True)
+
+    def __post_init__(self) -> None:
+        function(self.kind, "map_func", self.map_func)
+        if self.executor == "process":
+            raise PlanError(
+                f"{self.kind}(executor='process'): datasets are read by threads; to work in processes, give "
+                "executor='process' to a map() inside them or after this step"
+            )
+        self.check_parallel()
+        arguments(self.kind, self.map_func, static_spec(self.input))
+
+    def cycle(self, threads: int, free_order: bool) -> Cycle:
+        """How datasets take turns."""
+        raise NotImplementedError
+
+    def threads(self, setup: Setup) -> int:
+        """How many threads read; none unless asked for."""
+        if self.num_parallel_calls is None or self.executor == "inline":
+            return 0
+        # Inner datasets mostly wait for files, so there may be more of them than processors.
+        return setup.parallelism.workers(self.num_parallel_calls) * (2 if self.tuned else 1)
+
+    def cardinality(self) -> int:
+        """Not known before it has run."""
+        return UNKNOWN
+
+    def lower(self, setup: Setup, build: Build) -> Operator:
+        """Datasets in slots, at least one."""
+        if self.seed is None:
+            raise InternalError(f"{self.kind}() has no seed after resolve_seeds")
+        threads = self.threads(setup)
+        cycle = self.cycle(threads, threads > 0 and self.free_order(setup))
+        source = build(self.input, setup.with_unit(1))
+        return InterleavedRows(self.site, self.map_func, self.seed, setup, source, cycle)
