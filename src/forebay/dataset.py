@@ -1,7 +1,6 @@
 """The fluent face of Forebay: every method adds one step to a plan and returns a new dataset."""
 
 import copy
-import secrets
 import sys
 from collections.abc import Callable
 from typing import IO, Any, Generic, TypeVar
@@ -33,7 +32,7 @@ from forebay.ops import (
 )
 from forebay.ops.options import plan_options
 from forebay.options import Options
-from forebay.plan import INFINITE, Node, build, caller, prepare
+from forebay.plan import INFINITE, Node, build, caller, optimise, own_seeds, with_seeds
 from forebay.plan.check import function
 from forebay.plan.explain import explain
 from forebay.plan.fingerprint import function_name
@@ -72,7 +71,7 @@ class Dataset(Generic[T_co]):
     def __init__(self, plan: Node) -> None:
         self.plan = plan
         self._epochs = 0
-        self._seed = secrets.randbits(63)
+        self._seeds: list[int] | None = None
         self._lines: list[str] | None = None
 
     # Sources
@@ -471,11 +470,11 @@ class Dataset(Generic[T_co]):
         >>> Dataset.range(10).map(lambda x: {"x": x}).batch(5).element_spec
         {'x': TensorSpec(shape=(None,), dtype=int64)}
         """
-        return element_spec(self.plan, self._peek)
+        return element_spec(with_seeds(self.plan, self._run_seeds()), self._peek)
 
     def _peek(self, node: Node) -> Any:
         setup = self._setup()
-        operator = build(prepare(node, self._seed, setup.rules), setup)
+        operator = build(optimise(node, setup.rules), setup)
         try:
             reader = Reader(operator)
             reader.seek(START, 0)
@@ -505,16 +504,25 @@ class Dataset(Generic[T_co]):
           shuffle(buffer_size=10, seed=1, reads='permuted')  100 rows
           range(start=0, stop=100, step=1)                   100 rows
         """
-        print(explain(self.plan, prepare(self.plan, self._seed, self._setup().rules)), file=file or sys.stdout)
+        runs = optimise(with_seeds(self.plan, self._run_seeds()), self._setup().rules)
+        print(explain(self.plan, runs), file=file or sys.stdout)
 
     def __iter__(self) -> "DatasetIterator[T_co]":
         epoch, self._epochs = self._epochs, self._epochs + 1
         if self._lines is None:
             self._lines = plan_lines(self.plan)
-        return DatasetIterator(self.plan, self._lines, self._setup(), self._seed, epoch, self._epochs_reach)
+        return DatasetIterator(self.plan, self._lines, self._setup(), self._run_seeds(), epoch, self._go_on_from)
 
-    def _epochs_reach(self, least: int) -> None:
-        self._epochs = max(self._epochs, least)
+    def _run_seeds(self) -> list[int]:
+        """The seeds of unseeded steps: their own, or those of the run that a loaded state came from."""
+        if self._seeds is None:
+            self._seeds = own_seeds(self.plan)
+        return self._seeds
+
+    def _go_on_from(self, seeds: list[int], epoch: int) -> None:
+        """An iterator has loaded a state: the next iterations are those that followed in the run it came from."""
+        self._seeds = seeds
+        self._epochs = epoch
 
     def _setup(self) -> Setup:
         options = self.options()

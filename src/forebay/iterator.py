@@ -8,7 +8,7 @@ from typing import Any, Generic, TypeVar
 
 from forebay.block import START, Cursor
 from forebay.errors import ClosedError, CursorError
-from forebay.plan import Node, build, prepare
+from forebay.plan import Node, build, optimise, with_seeds
 from forebay.plan.identity import check_same_plan, check_signature, layout, signed
 from forebay.run import Operator, Reader, Setup
 from forebay.run.leaving import watch_for_exit
@@ -62,26 +62,26 @@ class DatasetIterator(Generic[T_co]):
         plan: Node,
         lines: list[str],
         setup: Setup,
-        seed: int,
+        seeds: list[int],
         epoch: int,
-        advance: Callable[[int], None],
+        go_on_from: Callable[[list[int], int], None],
     ) -> None:
         self._plan = plan
         self._plan_lines = lines
         self._setup = setup
-        self._advance_epoch = advance
+        self._go_on_from = go_on_from
         self._run = _Run()
         # The run is closed with the iterator, at the latest when that is collected or the interpreter ends.
         self._close = weakref.finalize(self, self._run.close)
         watch_for_exit()
         self._layout = ""
-        self._start(seed, epoch, START, 0)
+        self._start(seeds, epoch, START, 0)
 
-    def _start(self, seed: int, epoch: int, cursor: Cursor, position: int) -> None:
-        prepared = prepare(self._plan, seed, self._setup.rules)
+    def _start(self, seeds: list[int], epoch: int, cursor: Cursor, position: int) -> None:
+        prepared = optimise(with_seeds(self._plan, seeds), self._setup.rules)
         self._reader: Reader | None = self._run.start(build(prepared, self._setup), cursor, epoch)
         self._layout = layout(prepared, self._setup.rules)
-        self._seed = seed
+        self._seeds = seeds
         self._epoch = epoch
         self._elements: Any = iter(())
         self._cursor = cursor  # Of the block at hand, from which `_row` elements have been given out.
@@ -116,7 +116,7 @@ class DatasetIterator(Generic[T_co]):
         if self._ended:
             raise StopIteration
         if self._broken:
-            self._start(self._seed, self._epoch, self._cursor.after(self._row), self._before + self._row)
+            self._start(self._seeds, self._epoch, self._cursor.after(self._row), self._before + self._row)
         # An error or an interrupt may leave operators half-way through rows that were never handed out. The next
         # call goes back to the last element that was.
         self._broken = True
@@ -145,7 +145,7 @@ class DatasetIterator(Generic[T_co]):
                 "forebay": STATE_VERSION,
                 "plan": list(self._plan_lines),
                 "layout": self._layout,
-                "seed": self._seed,
+                "seeds": self._seeds,
                 "epoch": self._epoch,
                 "position": self._before + self._row,
                 "cursor": self._cursor.after(self._row).to_json(),
@@ -154,6 +154,8 @@ class DatasetIterator(Generic[T_co]):
 
     def load_state_dict(self, state: dict[str, Any], *, strict: bool = True) -> None:
         """Continue where another iterator over the same dataset stood, whatever process it was in.
+
+        The dataset goes along: its next iterations are the epochs that followed in the run that was saved.
 
         Args:
             state: what ``state_dict`` returned.
@@ -169,17 +171,21 @@ class DatasetIterator(Generic[T_co]):
             check_signature(state)
             state = copy.deepcopy(state)  # What the caller does to it later is the caller's business.
             check_same_plan(state["plan"], self._plan_lines, strict)
-            seed, epoch, position = int(state["seed"]), int(state["epoch"]), int(state["position"])
+            seeds, epoch, position = list(map(int, state["seeds"])), int(state["epoch"]), int(state["position"])
+            if len(seeds) != len(self._seeds):
+                raise CursorError(
+                    f"the state has seeds for {len(seeds)} random steps, this dataset has {len(self._seeds)} to fill"
+                )
             cursor = Cursor.from_json(state["cursor"])
             if state["layout"] != self._layout:
                 # Another set of rules wrote it: the place is the same, but has to be reached by counting.
                 cursor = START.after(position)
-            self._start(seed, epoch, cursor, position)
+            self._start(seeds, epoch, cursor, position)
         except (KeyError, TypeError, ValueError, IndexError, AttributeError) as error:
             if isinstance(error, CursorError):
                 raise
             raise CursorError(f"this is not a state that state_dict() returned: {error!r}") from error
-        self._advance_epoch(epoch + 1)
+        self._go_on_from(seeds, epoch + 1)
 
     def close(self) -> None:
         """Stop all work and release what is held. The iterator cannot be used afterwards."""

@@ -215,6 +215,13 @@ DIFFERENCES: dict[str, Difference] = {
     ),
 }
 
+SHARED_EPOCHS = (
+    "An epoch is the dataset's, not the reader's: parts of one plan that stand on the same shuffled dataset see the "
+    "same order in every epoch, so s.concatenate(s) gives one order twice and a zip of two maps of s stays aligned. "
+    "tf.data shuffles anew for each of them unless reshuffle_each_iteration is False."
+)
+"""Of random order, so no case can show it: ``test_shuffle.py`` does."""
+
 ANYWHERE = ("checked-when-run", "known-length", "length-behind-function", "spec-of-first")
 """What any random chain may show."""
 

@@ -44,6 +44,11 @@ class Map(Node):
             )
 
     @property
+    def unseeded(self) -> bool:
+        """Only a function that is handed a generator needs a seed."""
+        return self.rng and self.seed is None
+
+    @property
     def stages(self) -> tuple[Stage, ...]:
         """All functions in the order they run."""
         seed = self.seed if self.rng else None

@@ -1,8 +1,9 @@
 """One step of a plan, as the user wrote it or as a rule rewrote it."""
 
+import secrets
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from typing import Any, ClassVar, TypeVar
 
 from forebay.plan.fingerprint import digest, function_name
@@ -26,7 +27,7 @@ class Traits:
         same_elements: elements pass through as they are, though perhaps not all of them, or in another order.
         transparent: nothing about the rows changes at all, so that a cursor means the same with or without.
         makes_plans: makes plans of its own while it runs, so that how those run is part of its cursors.
-        random: has a `seed`, which is filled in before running where the user gave none.
+        random: has a `seed`, which is filled in before running where the step is ``unseeded``.
     """
 
     one_to_one: bool = False
@@ -38,11 +39,16 @@ class Traits:
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Node(ABC):
-    """A step and its inputs. Arguments are checked when it is made; nothing runs before ``lower``."""
+    """A step and its inputs. Arguments are checked when it is made; nothing runs before ``lower``.
+
+    The `nonce` is the seed of a random step that was given none. It belongs to the step, not to the dataset that it
+    runs in, so that two datasets built on one shuffled dataset see the same order.
+    """
 
     inputs: tuple["Node", ...] = ()
     label: str | None = None
     where: str = "?"
+    nonce: int = field(default_factory=lambda: secrets.randbits(63), repr=False)
 
     kind: ClassVar[str]
     traits: ClassVar[Traits] = Traits()
@@ -56,6 +62,11 @@ class Node(ABC):
     def site(self) -> Site:
         """What errors call this step."""
         return Site(self.kind, self.label, self.where)
+
+    @property
+    def unseeded(self) -> bool:
+        """Whether this step draws random numbers and the user gave no seed for them."""
+        return self.traits.random and getattr(self, "seed") is None  # noqa: B009 - only such steps have the field
 
     @abstractmethod
     def cardinality(self) -> int:
@@ -87,8 +98,8 @@ class Node(ABC):
 
     def params(self) -> dict[str, Any]:
         """The arguments that make up this step, by name."""
-        base = {field.name for field in fields(Node)}
-        return {field.name: getattr(self, field.name) for field in fields(self) if field.name not in base}
+        base = {each.name for each in fields(Node)}
+        return {each.name: getattr(self, each.name) for each in fields(self) if each.name not in base}
 
     def describe(self) -> str:
         """The step as a line to read."""
