@@ -33,7 +33,7 @@ from forebay.ops import (
 from forebay.ops.options import plan_options
 from forebay.options import Options
 from forebay.plan import INFINITE, Node, build, caller, optimise, own_seeds, with_seeds
-from forebay.plan.check import function
+from forebay.plan.check import function, step_name
 from forebay.plan.explain import explain
 from forebay.plan.fingerprint import function_name
 from forebay.plan.identity import plan_lines
@@ -42,6 +42,7 @@ from forebay.rules import RULES
 from forebay.run import Reader, Setup
 from forebay.sources import Counter, Generator, Random, Range, single_element, slices
 from forebay.sources.generator import signature_from_types
+from forebay.static import StaticOrMethod
 
 AUTOTUNE = -1
 INFINITE_CARDINALITY = -1
@@ -69,6 +70,13 @@ class Dataset(Generic[T_co]):
     """
 
     def __init__(self, plan: Node) -> None:
+        if not isinstance(plan, Node):
+            raise PlanError(
+                f"Dataset({type(plan).__name__}): datasets are made by from_tensor_slices() of arrays, "
+                "from_generator() of a function that returns an iterator, from_tensors() of one element, and others"
+            )
+        # Every method ends here, so that none can forget it.
+        step_name(plan.describe().partition("(")[0], plan.label)
         self.plan = plan
         self._epochs = 0
         self._seeds: list[int] | None = None
@@ -185,9 +193,11 @@ class Dataset(Generic[T_co]):
             Counter(start=start, step=step, dtype=as_dtype("counter", "dtype", dtype), label=name, where=caller())
         )
 
-    @staticmethod
+    @StaticOrMethod
     def zip(*args: Any, datasets: Any = None, name: str | None = None) -> "Dataset[Any]":
         """Elements of several datasets side by side, as long as all have one. Any structure of datasets will do.
+
+        ``a.zip(b)`` is ``Dataset.zip(a, b)``.
 
         >>> a, b = Dataset.range(3), Dataset.from_tensor_slices(["x", "y"])
         >>> list(Dataset.zip(a, b))
@@ -201,7 +211,8 @@ class Dataset(Generic[T_co]):
         leaves, shape = flatten(given)
         for leaf in leaves:
             if not isinstance(leaf, Dataset):
-                raise PlanError(f"zip(): {leaf!r} is not a Dataset")
+                hint = "; put datasets into a tuple or a dict" if isinstance(leaf, list) else ""
+                raise PlanError(f"zip(): {leaf!r} is not a Dataset{hint}")
         if not leaves:
             raise PlanError("zip(): there are no datasets")
         return Dataset(Zip(inputs=tuple(leaf.plan for leaf in leaves), shape=shape, label=name, where=caller()))
@@ -430,6 +441,7 @@ class Dataset(Generic[T_co]):
         >>> Dataset.range(4).batch(10).get_single_element()
         array([0, 1, 2, 3])
         """
+        step_name("get_single_element", name)
         with iter(self.take(2)) as elements:
             found = list(elements)
         if len(found) != 1:

@@ -3,11 +3,12 @@
 import copy
 import weakref
 from collections.abc import Callable
+from threading import get_ident
 from types import TracebackType
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, NoReturn, TypeVar
 
 from forebay.block import START, Cursor
-from forebay.errors import ClosedError, CursorError
+from forebay.errors import BusyError, ClosedError, CursorError
 from forebay.plan import Node, build, optimise, with_seeds
 from forebay.plan.identity import check_same_plan, check_signature, layout, signed
 from forebay.run import Operator, Reader, Setup
@@ -43,7 +44,7 @@ class _Run:
 
 
 class DatasetIterator(Generic[T_co]):
-    """Iterates over a dataset once. Made by ``iter(dataset)``.
+    """Iterates over a dataset once. Made by ``iter(dataset)``, for one thread at a time.
 
     >>> import forebay as fb
     >>> it = iter(fb.Dataset.range(5))
@@ -75,6 +76,7 @@ class DatasetIterator(Generic[T_co]):
         self._close = weakref.finalize(self, self._run.close)
         watch_for_exit()
         self._layout = ""
+        self._user: int | None = None  # The thread that is fetching a block.
         self._start(seeds, epoch, START, 0)
 
     def _start(self, seeds: list[int], epoch: int, cursor: Cursor, position: int) -> None:
@@ -86,6 +88,7 @@ class DatasetIterator(Generic[T_co]):
         self._elements: Any = iter(())
         self._cursor = cursor  # Of the block at hand, from which `_row` elements have been given out.
         self._row = 0
+        self._rows = 0  # In that block.
         self._before = position  # Elements given out before that block.
         self._broken = False
         self._ended = False
@@ -115,6 +118,22 @@ class DatasetIterator(Generic[T_co]):
             raise ClosedError("this iterator is closed; iter(dataset) makes a new one")
         if self._ended:
             raise StopIteration
+        me = get_ident()
+        # Threads take turns at calls only, and there is none between the question and the answer. A lock would need
+        # a call to be taken, behind which an interrupt could leave it locked for ever. A block of which not all
+        # elements have been counted was taken apart by two threads that met between two blocks.
+        if (self._user is not None and self._user != me) or (self._row != self._rows and not self._broken):
+            raise BusyError(
+                "this iterator is used by several threads at once and has lost its place: give each its own, for "
+                "example of dataset.shard(n, i), or hold a lock around next()"
+            )
+        self._user = me
+        try:
+            return self._advance()
+        finally:
+            self._user = None
+
+    def _advance(self) -> T_co:
         if self._broken:
             self._start(self._seeds, self._epoch, self._cursor.after(self._row), self._before + self._row)
         # An error or an interrupt may leave operators half-way through rows that were never handed out. The next
@@ -127,10 +146,11 @@ class DatasetIterator(Generic[T_co]):
             self._reader = None
             self._run.close()
             raise StopIteration
-        elements = block.private().elements()
+        elements, rows = block.private().elements(), block.rows
         # From here to the end nothing is called, so that no interrupt can fall between.
         self._before += self._row
         self._row = 0
+        self._rows = rows
         self._cursor = block.cursor
         self._elements = elements
         self._broken = False
@@ -192,6 +212,9 @@ class DatasetIterator(Generic[T_co]):
         self._elements = iter(())
         self._reader = None
         self._close()
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError("an iterator cannot be pickled or copied: save state_dict() and load it into iter(dataset)")
 
     def __enter__(self) -> "DatasetIterator[T_co]":
         return self

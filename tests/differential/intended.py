@@ -168,6 +168,10 @@ DIFFERENCES: dict[str, Difference] = {
     "shuffle-everything": Difference(
         "Without a buffer size, shuffle is uniform over the whole dataset. tf.data requires one.", _given
     ),
+    "zip-method": Difference(
+        "a.zip(b) is zip(a, b). To tf.data, whose zip is static, it is b alone: the dataset it is called on is lost.",
+        _given,
+    ),
     "negative-counts": Difference(
         "A negative count other than -1 is refused. tf.data takes it for all in take (and then reports a "
         "negative cardinality), for everything in skip, and for ever in repeat.",

@@ -23,6 +23,7 @@ from forebay.plan.fingerprint import digest
 from forebay.plan.node import Build, Node
 from forebay.run import Access, Operator, ReadRows, Setup
 from forebay.sources.mapped import FileRows
+from forebay.sources.misuse import as_column_data, check_not_mixed, misfit_in
 
 
 class _Columns(Access):
@@ -96,7 +97,7 @@ def slices(tensors: Any, label: str | None, where: str) -> Slices:
     """The node of ``from_tensor_slices``."""
     leaves, structure = _flat("from_tensor_slices", tensors)
     columns = [
-        None if leaf is None else _column("from_tensor_slices", path, partial(column_from_array, leaf, owned=False))
+        None if leaf is None else _sliced("from_tensor_slices", path, leaf)
         for path, leaf in zip(structure.leaf_names(), leaves)
     ]
     lengths = {path: len(column) for path, column in zip(structure.leaf_names(), columns) if column is not None}
@@ -133,11 +134,18 @@ def _flat(call: str, tensors: Any) -> tuple[list[Any], Structure]:
     return leaves, structure
 
 
-def _column(call: str, path: str, make: Callable[[], Column]) -> Column:
+def _sliced(call: str, path: str, leaf: Any) -> Column:
+    data = as_column_data(call, path, leaf)
+    column = _column(call, path, partial(column_from_array, data, owned=False), data)
+    check_not_mixed(call, path, data, column)
+    return column
+
+
+def _column(call: str, path: str, make: Callable[[], Column], rows: Any = None) -> Column:
     try:
         return make()
     except RowError as error:
-        raise PlanError(f"{call}(): {path} {error.text}") from None
+        raise PlanError(f"{call}(): {path} {error.text}{misfit_in(rows, error.row)}") from None
     except ValueError as error:
         raise PlanError(f"{call}(): {path} does not form an array: {error}") from error
 
