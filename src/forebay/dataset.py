@@ -502,19 +502,19 @@ class Dataset(Generic[T_co]):
         return plan_options(self.plan)
 
     def explain(self, file: IO[str] | None = None) -> None:
-        """Print the plan as written and as it will run, with the rows that come out of every step.
+        """Print the plan as written and as it will run, the last step first, with the elements that come out of each.
 
         >>> Dataset.range(100).shuffle(10, seed=1).skip(0).batch(32).explain()
         As written:
-          batch(batch_size=32, drop_remainder=False)  4 rows
-          skip(count=0)                               100 rows
-          shuffle(buffer_size=10, seed=1)             100 rows
-          range(start=0, stop=100, step=1)            100 rows
+          batch(batch_size=32, drop_remainder=False)  4 elements
+          skip(count=0)                               100 elements
+          shuffle(buffer_size=10, seed=1)             100 elements
+          range(start=0, stop=100, step=1)            100 elements
         <BLANKLINE>
         As it runs:
-          batch(batch_size=32, drop_remainder=False)         4 rows
-          shuffle(buffer_size=10, seed=1, reads='permuted')  100 rows
-          range(start=0, stop=100, step=1)                   100 rows
+          batch(batch_size=32, drop_remainder=False)         4 elements
+          shuffle(buffer_size=10, seed=1, reads='permuted')  100 elements
+          range(start=0, stop=100, step=1)                   100 elements
         """
         runs = optimise(with_seeds(self.plan, self._run_seeds()), self._setup().rules)
         print(explain(self.plan, runs), file=file or sys.stdout)

@@ -58,7 +58,8 @@ class Map(Node):
         """What the user wrote; the seed only where it is used."""
         shown: dict[str, Any] = {"map_func": self.map_func}
         if self.earlier:
-            shown["after"] = [stage.name for stage in self.earlier]
+            labels = [f" {stage.site.label!r}" if stage.site.label else "" for stage in self.earlier]
+            shown["after"] = [stage.name + label for stage, label in zip(self.earlier, labels)]
         if self.batched:
             shown["batched"] = True
         if self.rng:

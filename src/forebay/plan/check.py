@@ -8,6 +8,7 @@ from typing import Any
 
 from forebay.errors import PlanError
 from forebay.plan.fingerprint import function_name
+from forebay.plan.text import brief
 
 
 def whole_number(call: str, name: str, value: Any, least: int, *, also: tuple[int, ...] = ()) -> int:
@@ -78,5 +79,5 @@ def arguments(call: str, function: Callable[..., Any], spec: Any, extra: int = 0
         last = ", the last of them the generator that rng=True asks for" if extra else ""
         raise PlanError(
             f"{call}({function_name(function)}): it is called with {count} argument{'s' * (count != 1)}{last}, "
-            f"but takes {signature} ({error}); elements are {spec}"
+            f"but takes {signature} ({error}); elements are {brief(str(spec))}"
         ) from None

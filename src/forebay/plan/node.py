@@ -7,10 +7,12 @@ from dataclasses import dataclass, field, fields, replace
 from typing import Any, ClassVar, TypeVar
 
 from forebay.plan.fingerprint import digest, function_name
+from forebay.plan.text import brief, brief_parts, exact
 from forebay.run import Access, Operator, Setup, Site
 
 INFINITE = -1
 UNKNOWN = -2
+AUTOTUNE = -1
 
 Build = Callable[["Node", Setup], Operator]
 """Makes the operator of an input; handed to ``Node.lower``."""
@@ -109,19 +111,31 @@ class Node(ABC):
         """The step as a line to compare: two steps with the same signature do the same."""
         return f"{self.kind}({self._arguments(_compared)})"
 
-    def _arguments(self, show: Callable[[Any], str]) -> str:
-        return ", ".join(f"{name}={show(value)}" for name, value in self.params().items() if value is not None)
+    def _arguments(self, show: Callable[[str, Any], str]) -> str:
+        """What is not as it is by default."""
+        defaults = {each.name: each.default for each in fields(self)}
+        given = {name: value for name, value in self.params().items() if value is not None}
+        return ", ".join(
+            f"{name}={show(name, value)}" for name, value in given.items() if value is not defaults.get(name)
+        )
 
 
-def _shown(value: Any) -> str:
-    return function_name(value) if callable(value) and not isinstance(value, type) else repr(value)
+_MAY_BE_AUTOTUNED = ("buffer_size", "cycle_length", "num_parallel_calls")
 
 
-def _compared(value: Any) -> str:
+def _shown(name: str, value: Any) -> str:
+    if name in _MAY_BE_AUTOTUNED and value == AUTOTUNE:
+        return "AUTOTUNE"
+    if isinstance(value, list):
+        return f"[{brief_parts([str(item) for item in value])}]"
+    return function_name(value) if callable(value) and not isinstance(value, type) else brief(repr(value))
+
+
+def _compared(name: str, value: Any) -> str:
     if value is None or isinstance(value, (bool, int, float, str)):
-        return repr(value)
-    name = function_name(value) if callable(value) else type(value).__name__
-    return f"{name}#{digest(value)}"
+        return exact(brief(repr(value)), repr(value))
+    kind = function_name(value) if callable(value) else type(value).__name__
+    return f"{kind}#{digest(value)}"
 
 
 def element_count(*counts: int) -> int:

@@ -21,6 +21,7 @@ from forebay.block.objects import Objects
 from forebay.errors import PlanError
 from forebay.plan.fingerprint import digest
 from forebay.plan.node import Build, Node
+from forebay.plan.text import brief_parts, exact
 from forebay.run import Access, Operator, ReadRows, Setup
 from forebay.sources.mapped import FileRows
 from forebay.sources.misuse import as_column_data, check_not_mixed, misfit_in
@@ -80,17 +81,25 @@ class Slices(Node):
         return ReadRows(self.site, self.access(), setup)
 
     def describe(self) -> str:
-        """Rows and leaves, not the data."""
-        leaves = ", ".join(
-            f"{path or 'leaf'}: {column.spec.dtype.name}{list(column.spec.shape or ())}"
-            for path, column in zip(self.structure.paths(), self.columns)
-        )
-        return f"from_tensors({leaves})" if self.whole else f"from_tensor_slices({self.length} rows; {leaves})"
+        """Elements and leaves, not the data."""
+        return self._text(brief_parts(self._leaves()))
 
     def signature(self) -> str:
-        """Rows, leaves, and a digest of the data."""
+        """Elements, leaves, and a digest of the data."""
+        leaves = self._leaves()
         content = (c.buffers() if file is None else file.sample() for c, file in zip(self.columns, self.files))
-        return f"{self.describe()}#{digest(tuple(content))}"
+        return f"{self._text(exact(brief_parts(leaves), ', '.join(leaves)))}#{digest(tuple(content))}"
+
+    def _text(self, leaves: str) -> str:
+        if self.whole:
+            return f"from_tensors({leaves})"
+        return f"from_tensor_slices({self.length} element{'s' * (self.length != 1)}; {leaves})"
+
+    def _leaves(self) -> list[str]:
+        return [
+            f"{path or 'leaf'}: {column.spec.dtype.name}{list(column.spec.shape or ())}"
+            for path, column in zip(self.structure.paths(), self.columns)
+        ]
 
 
 def slices(tensors: Any, label: str | None, where: str) -> Slices:
