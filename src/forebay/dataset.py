@@ -119,6 +119,8 @@ class Dataset(Generic[T_co]):
         """A dataset of the rows of arrays: element i holds row i of each.
 
         Arrays are not copied, and memory-mapped ones are not loaded. A pandas DataFrame gives dicts of its columns.
+        Other objects that look like arrays, such as an open h5py dataset, are loaded whole: for those that do not
+        fit into memory, ``range(len(x)).map(lambda i: x[i])`` reads row by row.
 
         >>> list(Dataset.from_tensor_slices(([1, 2], ["a", "b"])))
         [(np.int64(1), 'a'), (np.int64(2), 'b')]
@@ -231,13 +233,17 @@ class Dataset(Generic[T_co]):
         """`map_func` of every element. A tuple is passed as separate arguments, anything else as one.
 
         Args:
-            map_func: returns the new element, of one structure and dtype for all.
+            map_func: returns the new element, of one structure and dtype for all. Numbers, lists and anything that
+                NumPy can make an array of, tensors of other libraries included, come out as NumPy values. None is a
+                value like any other, so a forgotten ``return`` gives elements that are None.
             batched: call `map_func` with whole columns of many elements at once: arrays with one more leading
-                axis, of a length that it must not depend on. Much faster where it can be written that way.
+                axis, of a length that it must not depend on. Much faster where it can be written that way. Not
+                together with `rng`.
             rng: pass a ``numpy.random.Generator`` as the last argument. It is seeded by the element's number and
                 the epoch, so results are the same at any parallelism and after any resume. Use it during the
-                call only.
-            seed: the seed of these generators; by default one that differs from run to run.
+                call only. To draw for many elements at once, ``batch`` first: then there is one per batch.
+            seed: the seed of these generators; by default one that differs from run to run. Two steps with the same
+                seed draw the same numbers.
             name: what to call this step in errors and plans.
 
         >>> list(Dataset.range(3).map(lambda x: (x, x + 0.5)).map(lambda a, b: a + b))
@@ -351,7 +357,7 @@ class Dataset(Generic[T_co]):
         reshuffle_each_iteration: bool = True,
         name: str | None = None,
     ) -> "Dataset[T_co]":
-        """Elements in random order.
+        """Elements in random order. All datasets built on this one see the same order in the same epoch.
 
         Args:
             buffer_size: pick each element at random from a buffer of so many, as tf.data does. Without it (or
@@ -364,6 +370,10 @@ class Dataset(Generic[T_co]):
 
         >>> sorted(Dataset.range(5).shuffle(seed=1))
         [np.int64(0), np.int64(1), np.int64(2), np.int64(3), np.int64(4)]
+        >>> shuffled = Dataset.range(10).shuffle(10, reshuffle_each_iteration=False)
+        >>> train, test = shuffled.take(7), shuffled.skip(7)
+        >>> set(train) & set(test)
+        set()
         """
         return self._then(
             Shuffle,
@@ -416,14 +426,16 @@ class Dataset(Generic[T_co]):
 
     # Results
 
-    def reduce(self, initial_state: S, reduce_func: Callable[[S, Any], S]) -> S:
+    def reduce(self, initial_state: S, reduce_func: Callable[[Any, Any], U]) -> S | U:
         """All elements folded into one value: ``state = reduce_func(state, element)`` for each.
 
-        >>> int(Dataset.range(5).reduce(0, lambda total, x: total + x))
-        10
+        What the function returns is passed on as it is; the initial state only comes out if there are no elements.
+
+        >>> Dataset.range(5).reduce(0, lambda total, x: total + x)
+        np.int64(10)
         """
         function("reduce", "reduce_func", reduce_func)
-        state = initial_state
+        state: S | U = initial_state
         with iter(self) as elements:
             for index, element in enumerate(elements):
                 try:
@@ -450,7 +462,11 @@ class Dataset(Generic[T_co]):
         return found[0]
 
     def as_numpy_iterator(self) -> "DatasetIterator[T_co]":
-        """The same as ``iter(dataset)``: elements are NumPy already."""
+        """The same as ``iter(dataset)``: elements are NumPy already.
+
+        >>> next(Dataset.range(3).as_numpy_iterator())
+        np.int64(0)
+        """
         return iter(self)
 
     def cardinality(self) -> int:
@@ -498,7 +514,11 @@ class Dataset(Generic[T_co]):
         return block.structure.unflatten([column.spec for column in block.columns])
 
     def options(self) -> Options:
-        """The settings in force: those given with ``with_options``, later ones first, then the defaults."""
+        """The settings in force: those given with ``with_options``, later ones first, then the defaults.
+
+        >>> Dataset.range(3).options().block_bytes
+        1048576
+        """
         return plan_options(self.plan)
 
     def explain(self, file: IO[str] | None = None) -> None:

@@ -95,7 +95,13 @@ class DatasetIterator(Generic[T_co]):
 
     @property
     def epoch(self) -> int:
-        """Which pass over the dataset this is, counted from 0."""
+        """Which pass over the dataset this is, counted from 0.
+
+        >>> import forebay as fb
+        >>> ds = fb.Dataset.range(3)
+        >>> iter(ds).epoch, iter(ds).epoch
+        (0, 1)
+        """
         return self._epoch
 
     def __iter__(self) -> "DatasetIterator[T_co]":
@@ -157,7 +163,14 @@ class DatasetIterator(Generic[T_co]):
         return self.__next__()
 
     def state_dict(self) -> dict[str, Any]:
-        """Where the iterator stands, as JSON. Loading it continues with the element that comes next here."""
+        """Where the iterator stands, as JSON. Loading it continues with the element that comes next here.
+
+        >>> import forebay as fb
+        >>> it = iter(fb.Dataset.range(5).shuffle(seed=1))
+        >>> first = next(it)
+        >>> it.state_dict()["position"]
+        1
+        """
         if not self._close.alive:
             raise ClosedError("this iterator is closed and no longer stands anywhere; save its state before close()")
         return signed(
@@ -181,6 +194,15 @@ class DatasetIterator(Generic[T_co]):
             state: what ``state_dict`` returned.
             strict: refuse a state if a function or the data has changed since. Other differences between the two
                 datasets are refused in any case.
+
+        >>> import forebay as fb
+        >>> ds = fb.Dataset.range(5).shuffle()
+        >>> it = iter(ds)
+        >>> first, state = next(it), it.state_dict()
+        >>> again = iter(ds)
+        >>> again.load_state_dict(state)
+        >>> list(again) == list(it)
+        True
         """
         if not self._close.alive:
             raise ClosedError("this iterator is closed; load the state into a new one")
@@ -208,7 +230,17 @@ class DatasetIterator(Generic[T_co]):
         self._go_on_from(seeds, epoch + 1)
 
     def close(self) -> None:
-        """Stop all work and release what is held. The iterator cannot be used afterwards."""
+        """Stop all work and release what is held. The iterator cannot be used afterwards.
+
+        Leaving a ``with`` block does this too, and so does the last element.
+
+        >>> import forebay as fb
+        >>> it = iter(fb.Dataset.range(5))
+        >>> it.close()
+        >>> next(it)
+        Traceback (most recent call last):
+        forebay.errors.ClosedError: this iterator is closed; iter(dataset) makes a new one
+        """
         self._elements = iter(())
         self._reader = None
         self._close()
