@@ -38,9 +38,10 @@ class _Run:
         return reader
 
     def close(self) -> None:
-        operator, self.operator = self.operator, None
-        if operator is not None:
-            operator.close()
+        if self.operator is not None:
+            # Forgotten only afterwards: what an interrupt cuts short is done again by whoever closes next.
+            self.operator.close()
+            self.operator = None
 
 
 class DatasetIterator(Generic[T_co]):
@@ -243,7 +244,9 @@ class DatasetIterator(Generic[T_co]):
         """
         self._elements = iter(())
         self._reader = None
-        self._close()
+        if self._close.alive:
+            self._run.close()
+            self._close.detach()
 
     def __reduce__(self) -> NoReturn:
         raise TypeError("an iterator cannot be pickled or copied: save state_dict() and load it into iter(dataset)")

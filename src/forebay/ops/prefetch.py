@@ -83,6 +83,7 @@ class _Prefetch(Operator):
             return None
         if self._worker is None:
             self._worker = Ahead(self.inputs[0], self._most_rows, self._most_bytes, str(self.site))
+            self._worker.start()
         # An interrupt while waiting leaves the worker as it is: the rows it holds must not be lost.
         block = self._worker.take()
         if block is None:
@@ -94,9 +95,10 @@ class _Prefetch(Operator):
         return block
 
     def _stop(self) -> None:
-        worker, self._worker = self._worker, None
-        if worker is not None:
-            worker.stop()
+        if self._worker is not None:
+            # Forgotten only afterwards: should this be interrupted, the next close still waits for the thread.
+            self._worker.stop()
+            self._worker = None
 
     def close(self) -> None:
         """Join the thread before the input is closed under it."""

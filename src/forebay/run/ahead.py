@@ -6,6 +6,7 @@ from queue import SimpleQueue
 from forebay.block import Block
 from forebay.run.leaving import join
 from forebay.run.operator import Operator
+from forebay.run.uninterrupted import uninterrupted
 
 
 class Ahead:
@@ -30,7 +31,10 @@ class Ahead:
         self._stopping = False
         self.error: BaseException | None = None
         self._thread = threading.Thread(target=self._run, name=f"forebay {name}", daemon=True)
-        self._thread.start()
+
+    def start(self) -> None:
+        """Begin. Apart from making it, so that whoever is to stop it knows it before there is anything to stop."""
+        uninterrupted(self._thread.start)
 
     def take(self) -> Block | None:
         """The next block, waiting for it if need be; None, once, when the source has ended or failed with `error`."""
@@ -43,7 +47,8 @@ class Ahead:
         """Returns once the thread has ended, after the block it is on."""
         self._stopping = True
         self._taken.put((0, 0))
-        join(self._thread)
+        if self._thread.ident is not None:
+            join(self._thread)
 
     def _run(self) -> None:
         rows = size = 0

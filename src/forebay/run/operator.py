@@ -88,6 +88,6 @@ class Operator(ABC):
             raise error
 
     def close(self) -> None:
-        """Stop threads and release what is held. Called once, from any state."""
+        """Stop threads and release what is held. From any state, and again if it was interrupted."""
         for operator in self.inputs:
             operator.close()

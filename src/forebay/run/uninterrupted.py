@@ -1,0 +1,27 @@
+"""Steps that a Ctrl-C may not cut in two."""
+
+import signal
+import threading
+from collections.abc import Callable
+from types import FrameType
+
+
+def uninterrupted(step: Callable[[], object]) -> None:
+    """Do it, and let a Ctrl-C that comes meanwhile be raised afterwards.
+
+    For starting threads above all: ``Thread.start`` waits on a Condition, and an interrupt there can leave it locked,
+    so that the new thread waits for ever and so does whoever joins it. Python delivers signals to the main thread
+    alone, so elsewhere there is nothing to hold back.
+    """
+    handler = signal.getsignal(signal.SIGINT)
+    if threading.current_thread() is not threading.main_thread() or not callable(handler):
+        step()
+        return
+    held: list[tuple[int, FrameType | None]] = []
+    try:
+        signal.signal(signal.SIGINT, lambda number, frame: held.append((number, frame)))
+        step()
+    finally:
+        signal.signal(signal.SIGINT, handler)
+        if held:
+            handler(*held[0])
