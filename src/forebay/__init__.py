@@ -3,7 +3,16 @@
 from forebay import errors
 from forebay.block.spec import NoneSpec, TensorSpec
 from forebay.dataset import AUTOTUNE, INFINITE_CARDINALITY, UNKNOWN_CARDINALITY, Dataset
-from forebay.errors import ClosedError, CursorError, DataError, ForebayError, FunctionError, PlanError
+from forebay.errors import (
+    BusyError,
+    ClosedError,
+    CursorError,
+    DataError,
+    ForebayError,
+    FunctionError,
+    LengthError,
+    PlanError,
+)
 from forebay.iterator import DatasetIterator
 from forebay.options import Options
 
@@ -13,6 +22,7 @@ __all__ = [
     "AUTOTUNE",
     "INFINITE_CARDINALITY",
     "UNKNOWN_CARDINALITY",
+    "BusyError",
     "ClosedError",
     "CursorError",
     "DataError",
@@ -20,6 +30,7 @@ __all__ = [
     "DatasetIterator",
     "ForebayError",
     "FunctionError",
+    "LengthError",
     "NoneSpec",
     "Options",
     "PlanError",

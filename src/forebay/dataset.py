@@ -1,7 +1,6 @@
 """The fluent face of Forebay: every method adds one step to a plan and returns a new dataset."""
 
 import copy
-import secrets
 import sys
 import time
 from collections.abc import Callable
@@ -35,8 +34,8 @@ from forebay.ops import (
 )
 from forebay.ops.options import plan_options
 from forebay.options import Options
-from forebay.plan import INFINITE, Node, build, caller, prepare
-from forebay.plan.check import function
+from forebay.plan import INFINITE, Node, build, caller, optimise, own_seeds, with_seeds
+from forebay.plan.check import function, step_name
 from forebay.plan.explain import explain
 from forebay.plan.fingerprint import function_name
 from forebay.plan.identity import plan_lines
@@ -52,6 +51,7 @@ from forebay.run.stats import table
 from forebay.run.tuner import Tuner
 from forebay.sources import Counter, Generator, Random, Range, single_element, slices
 from forebay.sources.generator import signature_from_types
+from forebay.static import StaticOrMethod
 
 AUTOTUNE = -1
 INFINITE_CARDINALITY = -1
@@ -79,9 +79,16 @@ class Dataset(Generic[T_co]):
     """
 
     def __init__(self, plan: Node) -> None:
+        if not isinstance(plan, Node):
+            raise PlanError(
+                f"Dataset({type(plan).__name__}): datasets are made by from_tensor_slices() of arrays, "
+                "from_generator() of a function that returns an iterator, from_tensors() of one element, and others"
+            )
+        # Every method ends here, so that none can forget it.
+        step_name(plan.describe().partition("(")[0], plan.label)
         self.plan = plan
         self._epochs = 0
-        self._seed = secrets.randbits(63)
+        self._seeds: list[int] | None = None
         self._lines: list[str] | None = None
         self._parking = Parking()
 
@@ -122,6 +129,8 @@ class Dataset(Generic[T_co]):
         """A dataset of the rows of arrays: element i holds row i of each.
 
         Arrays are not copied, and memory-mapped ones are not loaded. A pandas DataFrame gives dicts of its columns.
+        Other objects that look like arrays, such as an open h5py dataset, are loaded whole: for those that do not
+        fit into memory, ``range(len(x)).map(lambda i: x[i])`` reads row by row.
 
         >>> list(Dataset.from_tensor_slices(([1, 2], ["a", "b"])))
         [(np.int64(1), 'a'), (np.int64(2), 'b')]
@@ -196,9 +205,11 @@ class Dataset(Generic[T_co]):
             Counter(start=start, step=step, dtype=as_dtype("counter", "dtype", dtype), label=name, where=caller())
         )
 
-    @staticmethod
+    @StaticOrMethod
     def zip(*args: Any, datasets: Any = None, name: str | None = None) -> "Dataset[Any]":
         """Elements of several datasets side by side, as long as all have one. Any structure of datasets will do.
+
+        ``a.zip(b)`` is ``Dataset.zip(a, b)``.
 
         >>> a, b = Dataset.range(3), Dataset.from_tensor_slices(["x", "y"])
         >>> list(Dataset.zip(a, b))
@@ -212,7 +223,8 @@ class Dataset(Generic[T_co]):
         leaves, shape = flatten(given)
         for leaf in leaves:
             if not isinstance(leaf, Dataset):
-                raise PlanError(f"zip(): {leaf!r} is not a Dataset")
+                hint = "; put datasets into a tuple or a dict" if isinstance(leaf, list) else ""
+                raise PlanError(f"zip(): {leaf!r} is not a Dataset{hint}")
         if not leaves:
             raise PlanError("zip(): there are no datasets")
         return Dataset(Zip(inputs=tuple(leaf.plan for leaf in leaves), shape=shape, label=name, where=caller()))
@@ -234,7 +246,9 @@ class Dataset(Generic[T_co]):
         """`map_func` of every element. A tuple is passed as separate arguments, anything else as one.
 
         Args:
-            map_func: returns the new element, of one structure and dtype for all.
+            map_func: returns the new element, of one structure and dtype for all. Numbers, lists and anything that
+                NumPy can make an array of, tensors of other libraries included, come out as NumPy values. None is a
+                value like any other, so a forgotten ``return`` gives elements that are None.
             num_parallel_calls: work on so many elements at the same time, or AUTOTUNE. Without it nothing is started.
                 The results and their order are the same in any case.
             deterministic: False lets elements come out in another order if they are ready sooner; none is lost or
@@ -244,11 +258,13 @@ class Dataset(Generic[T_co]):
                 ``"process"`` those that compute in Python. ``"auto"`` measures which of the two it is; ``explain()``
                 then tells. ``"inline"`` is the consumer's own thread.
             batched: call `map_func` with whole columns of many elements at once: arrays with one more leading
-                axis, of a length that it must not depend on. Much faster where it can be written that way.
+                axis, of a length that it must not depend on. Much faster where it can be written that way. Not
+                together with `rng`.
             rng: pass a ``numpy.random.Generator`` as the last argument. It is seeded by the element's number and
                 the epoch, so results are the same at any parallelism and after any resume. Use it during the
-                call only.
-            seed: the seed of these generators; by default one that differs from run to run.
+                call only. To draw for many elements at once, ``batch`` first: then there is one per batch.
+            seed: the seed of these generators; by default one that differs from run to run. Two steps with the same
+                seed draw the same numbers.
 
         >>> list(Dataset.range(3).map(lambda x: (x, x + 0.5)).map(lambda a, b: a + b))
         [np.float64(0.5), np.float64(2.5), np.float64(4.5)]
@@ -461,7 +477,7 @@ class Dataset(Generic[T_co]):
         reshuffle_each_iteration: bool = True,
         name: str | None = None,
     ) -> "Dataset[T_co]":
-        """Elements in random order.
+        """Elements in random order. All datasets built on this one see the same order in the same epoch.
 
         Args:
             buffer_size: pick each element at random from a buffer of so many, as tf.data does. Without it (or
@@ -474,6 +490,10 @@ class Dataset(Generic[T_co]):
 
         >>> sorted(Dataset.range(5).shuffle(seed=1))
         [np.int64(0), np.int64(1), np.int64(2), np.int64(3), np.int64(4)]
+        >>> shuffled = Dataset.range(10).shuffle(10, reshuffle_each_iteration=False)
+        >>> train, test = shuffled.take(7), shuffled.skip(7)
+        >>> set(train) & set(test)
+        set()
         """
         return self._then(
             Shuffle,
@@ -530,14 +550,16 @@ class Dataset(Generic[T_co]):
 
     # Results
 
-    def reduce(self, initial_state: S, reduce_func: Callable[[S, Any], S]) -> S:
+    def reduce(self, initial_state: S, reduce_func: Callable[[Any, Any], U]) -> S | U:
         """All elements folded into one value: ``state = reduce_func(state, element)`` for each.
 
-        >>> int(Dataset.range(5).reduce(0, lambda total, x: total + x))
-        10
+        What the function returns is passed on as it is; the initial state only comes out if there are no elements.
+
+        >>> Dataset.range(5).reduce(0, lambda total, x: total + x)
+        np.int64(10)
         """
         function("reduce", "reduce_func", reduce_func)
-        state = initial_state
+        state: S | U = initial_state
         with iter(self) as elements:
             for index, element in enumerate(elements):
                 try:
@@ -555,6 +577,7 @@ class Dataset(Generic[T_co]):
         >>> Dataset.range(4).batch(10).get_single_element()
         array([0, 1, 2, 3])
         """
+        step_name("get_single_element", name)
         with iter(self.take(2)) as elements:
             found = list(elements)
         if len(found) != 1:
@@ -563,7 +586,11 @@ class Dataset(Generic[T_co]):
         return found[0]
 
     def as_numpy_iterator(self) -> "DatasetIterator[T_co]":
-        """The same as ``iter(dataset)``: elements are NumPy already."""
+        """The same as ``iter(dataset)``: elements are NumPy already.
+
+        >>> next(Dataset.range(3).as_numpy_iterator())
+        np.int64(0)
+        """
         return iter(self)
 
     def cardinality(self) -> int:
@@ -595,11 +622,11 @@ class Dataset(Generic[T_co]):
         >>> Dataset.range(10).map(lambda x: {"x": x}).batch(5).element_spec
         {'x': TensorSpec(shape=(None,), dtype=int64)}
         """
-        return element_spec(self.plan, self._peek)
+        return element_spec(with_seeds(self.plan, self._run_seeds()), self._peek)
 
     def _peek(self, node: Node) -> Any:
         setup = self._setup()
-        operator = build(prepare(node, self._seed, setup.rules), setup)
+        operator = build(optimise(node, setup.rules), setup)
         try:
             reader = Reader(operator)
             reader.seek(START, 0)
@@ -611,11 +638,15 @@ class Dataset(Generic[T_co]):
         return block.structure.unflatten([column.spec for column in block.columns])
 
     def options(self) -> Options:
-        """The settings in force: those given with ``with_options``, later ones first, then the defaults."""
+        """The settings in force: those given with ``with_options``, later ones first, then the defaults.
+
+        >>> Dataset.range(3).options().block_bytes
+        1048576
+        """
         return plan_options(self.plan)
 
     def explain(self, file: IO[str] | None = None, *, analyze: bool = False, seconds: float = 10.0) -> None:
-        """Print the plan as written and as it will run, with the rows that come out of every step.
+        """Print the plan as written and as it will run, the last step first, with the elements that come out of each.
 
         Where a step's workers were left to AUTOTUNE or ``executor="auto"``, what earlier iterations found is said too.
 
@@ -626,20 +657,20 @@ class Dataset(Generic[T_co]):
 
         >>> Dataset.range(100).shuffle(10, seed=1).skip(0).batch(32).explain()
         As written:
-          batch(batch_size=32, drop_remainder=False)  4 rows
-          skip(count=0)                               100 rows
-          shuffle(buffer_size=10, seed=1)             100 rows
-          range(start=0, stop=100, step=1)            100 rows
+          batch(batch_size=32, drop_remainder=False)  4 elements
+          skip(count=0)                               100 elements
+          shuffle(buffer_size=10, seed=1)             100 elements
+          range(start=0, stop=100, step=1)            100 elements
         <BLANKLINE>
         As it runs:
-          batch(batch_size=32, drop_remainder=False)         4 rows
-          shuffle(buffer_size=10, seed=1, reads='permuted')  100 rows
-          range(start=0, stop=100, step=1)                   100 rows
+          batch(batch_size=32, drop_remainder=False)         4 elements
+          shuffle(buffer_size=10, seed=1, reads='permuted')  100 elements
+          range(start=0, stop=100, step=1)                   100 elements
         """
         out = file or sys.stdout
         stats = self._run_for(seconds) if analyze else []
-        plan = prepare(self.plan, self._seed, self._setup().rules)
-        print(explain(self.plan, plan, self._parking.found()), file=out)
+        runs = optimise(with_seeds(self.plan, self._run_seeds()), self._setup().rules)
+        print(explain(self.plan, runs, self._parking.found()), file=out)
         if analyze:
             print("", "As it ran:", table(stats), sep="\n", file=out)
 
@@ -657,10 +688,18 @@ class Dataset(Generic[T_co]):
         epoch, self._epochs = self._epochs, self._epochs + 1
         if self._lines is None:
             self._lines = plan_lines(self.plan)
-        return DatasetIterator(self.plan, self._lines, self._setup(), self._seed, epoch, self._epochs_reach)
+        return DatasetIterator(self.plan, self._lines, self._setup(), self._run_seeds(), epoch, self._go_on_from)
 
-    def _epochs_reach(self, least: int) -> None:
-        self._epochs = max(self._epochs, least)
+    def _run_seeds(self) -> list[int]:
+        """The seeds of unseeded steps: their own, or those of the run that a loaded state came from."""
+        if self._seeds is None:
+            self._seeds = own_seeds(self.plan)
+        return self._seeds
+
+    def _go_on_from(self, seeds: list[int], epoch: int) -> None:
+        """An iterator has loaded a state: the next iterations are those that followed in the run it came from."""
+        self._seeds = seeds
+        self._epochs = epoch
 
     def _setup(self) -> Setup:
         options = self.options()

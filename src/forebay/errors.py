@@ -8,6 +8,7 @@ ForebayError
 ├── CursorError      a saved state does not fit the dataset it is loaded into
 ├── LengthError      a dataset without a known, finite length is asked for it (also a TypeError)
 ├── ClosedError      an iterator is used after ``close()``
+├── BusyError        an iterator is used by two threads at once (also a RuntimeError)
 └── InternalError    a bug in Forebay itself
 """
 
@@ -42,6 +43,10 @@ class LengthError(ForebayError, TypeError):
 
 class ClosedError(ForebayError, RuntimeError):
     """An iterator is used after ``close()``."""
+
+
+class BusyError(ForebayError, RuntimeError):
+    """An iterator is used by two threads at once."""
 
 
 class InternalError(ForebayError):

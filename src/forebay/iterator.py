@@ -4,12 +4,13 @@ import copy
 import weakref
 from collections.abc import Callable
 from dataclasses import replace
+from threading import get_ident
 from types import TracebackType
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, NoReturn, TypeVar
 
 from forebay.block import START, Cursor
-from forebay.errors import ClosedError, CursorError
-from forebay.plan import Node, build, prepare
+from forebay.errors import BusyError, ClosedError, CursorError
+from forebay.plan import Node, build, optimise, with_seeds
 from forebay.plan.identity import check_same_plan, check_signature, counts_on_order, layout, signed
 from forebay.run import Operator, Reader, Setup
 from forebay.run.leaving import watch_for_exit
@@ -52,7 +53,7 @@ class _Run:
 
 
 class DatasetIterator(Generic[T_co]):
-    """Iterates over a dataset once. Made by ``iter(dataset)``.
+    """Iterates over a dataset once. Made by ``iter(dataset)``, for one thread at a time.
 
     >>> import forebay as fb
     >>> it = iter(fb.Dataset.range(5))
@@ -71,38 +72,46 @@ class DatasetIterator(Generic[T_co]):
         plan: Node,
         lines: list[str],
         setup: Setup,
-        seed: int,
+        seeds: list[int],
         epoch: int,
-        advance: Callable[[int], None],
+        go_on_from: Callable[[list[int], int], None],
     ) -> None:
         self._plan = plan
         self._plan_lines = lines
         self._setup = setup
-        self._advance_epoch = advance
+        self._go_on_from = go_on_from
         self._run = _Run()
         # The run is closed with the iterator, at the latest when that is collected or the interpreter ends.
         self._close = weakref.finalize(self, self._run.close)
         watch_for_exit()
         self._layout = ""
-        self._start(seed, epoch, START, 0)
+        self._user: int | None = None  # The thread that is fetching a block.
+        self._start(seeds, epoch, START, 0)
 
-    def _start(self, seed: int, epoch: int, cursor: Cursor, position: int) -> None:
-        prepared = prepare(self._plan, seed, self._setup.rules)
+    def _start(self, seeds: list[int], epoch: int, cursor: Cursor, position: int) -> None:
+        prepared = optimise(with_seeds(self._plan, seeds), self._setup.rules)
         self._setup.gate.open = cursor == START
         self._reader: Reader | None = self._run.start(build(prepared, self._setup), cursor, epoch)
         self._layout = layout(prepared, self._setup.rules)
-        self._seed = seed
+        self._seeds = seeds
         self._epoch = epoch
         self._elements: Any = iter(())
         self._cursor = cursor  # Of the block at hand, from which `_row` elements have been given out.
         self._row = 0
+        self._rows = 0  # In that block.
         self._before = position  # Elements given out before that block.
         self._broken = False
         self._ended = False
 
     @property
     def epoch(self) -> int:
-        """Which pass over the dataset this is, counted from 0."""
+        """Which pass over the dataset this is, counted from 0.
+
+        >>> import forebay as fb
+        >>> ds = fb.Dataset.range(3)
+        >>> iter(ds).epoch, iter(ds).epoch
+        (0, 1)
+        """
         return self._epoch
 
     def __iter__(self) -> "DatasetIterator[T_co]":
@@ -125,8 +134,24 @@ class DatasetIterator(Generic[T_co]):
             raise ClosedError("this iterator is closed; iter(dataset) makes a new one")
         if self._ended:
             raise StopIteration
+        me = get_ident()
+        # Threads take turns at calls only, and there is none between the question and the answer. A lock would need
+        # a call to be taken, behind which an interrupt could leave it locked for ever. A block of which not all
+        # elements have been counted was taken apart by two threads that met between two blocks.
+        if (self._user is not None and self._user != me) or (self._row != self._rows and not self._broken):
+            raise BusyError(
+                "this iterator is used by several threads at once and has lost its place: give each its own, for "
+                "example of dataset.shard(n, i), or hold a lock around next()"
+            )
+        self._user = me
+        try:
+            return self._advance()
+        finally:
+            self._user = None
+
+    def _advance(self) -> T_co:
         if self._broken:
-            self._start(self._seed, self._epoch, self._cursor.after(self._row), self._before + self._row)
+            self._start(self._seeds, self._epoch, self._cursor.after(self._row), self._before + self._row)
         # An error or an interrupt may leave operators half-way through rows that were never handed out. The next
         # call goes back to the last element that was.
         self._broken = True
@@ -140,10 +165,11 @@ class DatasetIterator(Generic[T_co]):
             self._setup.parallelism.crew.finished = True
             self._run.close()
             raise StopIteration
-        elements = block.private().elements()
+        elements, rows = block.private().elements(), block.rows
         # From here to the end nothing is called, so that no interrupt can fall between.
         self._before += self._row
         self._row = 0
+        self._rows = rows
         self._cursor = block.cursor
         self._elements = elements
         self._broken = False
@@ -162,7 +188,14 @@ class DatasetIterator(Generic[T_co]):
         return self._run.stats()
 
     def state_dict(self) -> dict[str, Any]:
-        """Where the iterator stands, as JSON. Loading it continues with the element that comes next here."""
+        """Where the iterator stands, as JSON. Loading it continues with the element that comes next here.
+
+        >>> import forebay as fb
+        >>> it = iter(fb.Dataset.range(5).shuffle(seed=1))
+        >>> first = next(it)
+        >>> it.state_dict()["position"]
+        1
+        """
         if not self._close.alive:
             raise ClosedError("this iterator is closed and no longer stands anywhere; save its state before close()")
         return signed(
@@ -170,7 +203,7 @@ class DatasetIterator(Generic[T_co]):
                 "forebay": STATE_VERSION,
                 "plan": list(self._plan_lines),
                 "layout": self._layout,
-                "seed": self._seed,
+                "seeds": self._seeds,
                 "epoch": self._epoch,
                 "position": self._before + self._row,
                 "cursor": self._cursor.after(self._row).to_json(),
@@ -180,10 +213,21 @@ class DatasetIterator(Generic[T_co]):
     def load_state_dict(self, state: dict[str, Any], *, strict: bool = True) -> None:
         """Continue where another iterator over the same dataset stood, whatever process it was in.
 
+        The dataset goes along: its next iterations are the epochs that followed in the run that was saved.
+
         Args:
             state: what ``state_dict`` returned.
             strict: refuse a state if a function or the data has changed since. Other differences between the two
                 datasets are refused in any case.
+
+        >>> import forebay as fb
+        >>> ds = fb.Dataset.range(5).shuffle()
+        >>> it = iter(ds)
+        >>> first, state = next(it), it.state_dict()
+        >>> again = iter(ds)
+        >>> again.load_state_dict(state)
+        >>> list(again) == list(it)
+        True
         """
         if not self._close.alive:
             raise ClosedError("this iterator is closed; load the state into a new one")
@@ -194,26 +238,30 @@ class DatasetIterator(Generic[T_co]):
             check_signature(state)
             state = copy.deepcopy(state)  # What the caller does to it later is the caller's business.
             check_same_plan(state["plan"], self._plan_lines, strict)
-            seed, epoch, position = int(state["seed"]), int(state["epoch"]), int(state["position"])
+            seeds, epoch, position = list(map(int, state["seeds"])), int(state["epoch"]), int(state["position"])
+            if len(seeds) != len(self._seeds):
+                raise CursorError(
+                    f"the state has seeds for {len(seeds)} random steps, this dataset has {len(self._seeds)} to fill"
+                )
             cursor = Cursor.from_json(state["cursor"])
             if state["layout"] != self._layout:
                 if counts_on_order(state["cursor"]):
-                    self._setup = replace(self._setup, rules=self._rules_for(state["layout"], seed))
+                    self._setup = replace(self._setup, rules=self._rules_for(state["layout"], seeds))
                 else:
                     # Another set of rules wrote it: the place is the same, but has to be reached by counting.
                     cursor = START.after(position)
-            self._start(seed, epoch, cursor, position)
+            self._start(seeds, epoch, cursor, position)
         except (KeyError, TypeError, ValueError, IndexError, AttributeError) as error:
             if isinstance(error, CursorError):
                 raise
             raise CursorError(f"this is not a state that state_dict() returned: {error!r}") from error
-        self._advance_epoch(epoch + 1)
+        self._go_on_from(seeds, epoch + 1)
 
-    def _rules_for(self, saved: str, seed: int) -> tuple[Any, ...]:
+    def _rules_for(self, saved: str, seeds: list[int]) -> tuple[Any, ...]:
         """Rules under which the plan runs as it did when a state was saved whose order cannot be counted out anew."""
         rules = self._setup.rules
         for some in (*(tuple(rule for rule in rules if rule is not other) for other in rules), ()):
-            if layout(prepare(self._plan, seed, some), some) == saved:
+            if layout(optimise(with_seeds(self._plan, seeds), some), some) == saved:
                 return some
         raise CursorError(
             "the state was saved in the middle of steps with deterministic=False, by a plan that ran in another way: "
@@ -221,13 +269,26 @@ class DatasetIterator(Generic[T_co]):
         )
 
     def close(self) -> None:
-        """Stop all work and release what is held. The iterator cannot be used afterwards."""
+        """Stop all work and release what is held. The iterator cannot be used afterwards.
+
+        Leaving a ``with`` block does this too, and so does the last element.
+
+        >>> import forebay as fb
+        >>> it = iter(fb.Dataset.range(5))
+        >>> it.close()
+        >>> next(it)
+        Traceback (most recent call last):
+        forebay.errors.ClosedError: this iterator is closed; iter(dataset) makes a new one
+        """
         self._elements = iter(())
         self._reader = None
         if self._close.alive:
             self._run.close()
             self._setup.parallelism.crew.parking.clear()
             self._close.detach()
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError("an iterator cannot be pickled or copied: save state_dict() and load it into iter(dataset)")
 
     def __enter__(self) -> "DatasetIterator[T_co]":
         return self

@@ -168,6 +168,10 @@ DIFFERENCES: dict[str, Difference] = {
     "shuffle-everything": Difference(
         "Without a buffer size, shuffle is uniform over the whole dataset. tf.data requires one.", _given
     ),
+    "zip-method": Difference(
+        "a.zip(b) is zip(a, b). To tf.data, whose zip is static, it is b alone: the dataset it is called on is lost.",
+        _given,
+    ),
     "negative-counts": Difference(
         "A negative count other than -1 is refused. tf.data takes it for all in take (and then reports a "
         "negative cardinality), for everything in skip, and for ever in repeat.",
@@ -214,6 +218,13 @@ DIFFERENCES: dict[str, Difference] = {
         _reads_ahead,
     ),
 }
+
+SHARED_EPOCHS = (
+    "An epoch is the dataset's, not the reader's: parts of one plan that stand on the same shuffled dataset see the "
+    "same order in every epoch, so s.concatenate(s) gives one order twice and a zip of two maps of s stays aligned. "
+    "tf.data shuffles anew for each of them unless reshuffle_each_iteration is False."
+)
+"""Of random order, so no case can show it: ``test_shuffle.py`` does."""
 
 ANYWHERE = ("checked-when-run", "known-length", "length-behind-function", "spec-of-first")
 """What any random chain may show."""

@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given, settings
 
 from differential.chains import FIXED, Chain, chains
+from differential.intended import SHARED_EPOCHS
 from differential.outcome import canonical, read
 from differential.sides import Side, every_forebay, forebay, oracle
 from differential.statistics import alike, follows, shuffle_law
@@ -128,3 +129,35 @@ def test_random_numbers_are_of_one_kind_and_range() -> None:
         # All 32 bits are random, not only the high ones.
         for shift in (0, 12, 28):
             assert follows([value >> shift & 15 for value in values], dict.fromkeys(range(16), 1 / 16))
+
+
+def built_on_one(side: Side, source: str, seed: int | None, again: bool) -> tuple[bool, bool, bool]:
+    """Whether two parts of one shuffled dataset make up the whole, two maps of it agree, and it repeats itself."""
+    shuffled = INPUTS[source](side, 60).shuffle(60, seed, reshuffle_each_iteration=again)
+
+    def numbers(dataset: Any) -> list[int]:
+        return [int(x) for x in side.tuned(dataset).as_numpy_iterator()]
+
+    def call(d: Side) -> Any:
+        return d.zip((shuffled.map(lambda x: x + 1), shuffled.map(lambda x: x * 2)))
+
+    parts = numbers(shuffled.take(40)) + numbers(shuffled.skip(40))
+    pairs = side.tuned(side.call(call)).as_numpy_iterator()
+    twice = numbers(shuffled.concatenate(shuffled))
+    return sorted(parts) == list(range(60)), all((a - 1) * 2 == b for a, b in pairs), twice[:60] == twice[60:]
+
+
+@pytest.mark.parametrize("seed", [None, 5])
+@pytest.mark.parametrize("source", INPUTS)
+def test_datasets_on_one_shuffled_dataset_share_its_order(source: str, seed: int | None) -> None:
+    for side in (oracle(), *every_forebay()):
+        assert built_on_one(side, source, seed, again=False) == (True, True, True), side.name
+
+
+@pytest.mark.parametrize("seed", [None, 5])
+def test_shared_epochs_are_intended(seed: int | None) -> None:
+    """What ``SHARED_EPOCHS`` says: tf.data shuffles anew for each reader of a dataset that is reshuffled."""
+    assert SHARED_EPOCHS
+    assert built_on_one(oracle(), "indexable", seed, again=True) == (False, False, False)
+    for side in every_forebay():
+        assert built_on_one(side, "indexable", seed, again=True) == (True, True, True), side.name

@@ -2,9 +2,11 @@
 
 import json
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 
 import forebay as fb
@@ -12,6 +14,12 @@ from forebay import Dataset, PlanError, TensorSpec
 
 ds = Dataset.range(10)
 pairs = Dataset.zip(ds, ds)
+
+
+@dataclass
+class Point:
+    x: int
+    y: int
 
 
 def stream() -> Dataset[Any]:
@@ -68,6 +76,39 @@ CASES: list[tuple[Callable[[], Any], str]] = [
     (lambda: Dataset.from_tensor_slices({}), r"no data"),
     (lambda: Dataset.from_tensor_slices(()), r"no data"),
     (lambda: Dataset.from_tensor_slices([1, "a"]), r"the value is str, earlier int64"),
+    # Data that is not in columns
+    (lambda: Dataset.from_tensor_slices([{"a": 1}, {"a": 2}]), r"the value is a list of dicts: pass a dict of columns"),
+    (lambda: Dataset.from_tensor_slices({"x": [Point(1, 2)]}), r"leaf \['x'\] is a list of Point objects: use"),
+    (lambda: Dataset.from_tensor_slices([("a", 1), ("b", 2)]), r"mix text and numbers, as \('a', 1\) in row 0: pass"),
+    (lambda: Dataset.from_tensor_slices([["a", "b"], ["c", 1]]), r"mix text and numbers, as \['c', 1\] in row 1"),
+    (lambda: Dataset.from_tensor_slices(iter([1])), r"is an iterator, which gives its items only once: pass list"),
+    (lambda: Dataset.from_tensor_slices(x for x in [1, 2]), r"is an iterator.* or use from_generator"),
+    (lambda: Dataset.from_tensor_slices({1, 2}), r"is a set, whose items have no order: pass sorted"),
+    (lambda: Dataset.from_tensor_slices({"x": ds}), r"leaf \['x'\] is a Dataset already"),
+    (
+        lambda: Dataset.from_tensor_slices(pd.DataFrame({"n": [1, 2, 3], "city": ["a", "b", None]}).fillna(np.nan)),
+        r"leaf \['city'\] is float64, earlier str \(row 2 is nan, a missing value: fill it first, e.g. with .*fillna",
+    ),
+    (
+        lambda: Dataset.from_tensor_slices({"city": [float("nan"), "b"]}),
+        r"leaf \['city'\] is str, earlier float64 \(row 0 is nan, a missing value",
+    ),
+    (lambda: Dataset.from_tensor_slices([1, 2, "a"]), r"the value is str, earlier int64 \(row 2\)"),
+    # Names
+    (
+        lambda: Dataset.from_tensor_slices(np.zeros(3), np.ones(3)),
+        r"from_tensor_slices\(name=array\(\[1., 1., 1.\]\)\): name must be a str; .* pass a tuple: from_",
+    ),
+    (lambda: Dataset.from_tensors(1, 2), r"from_tensors\(name=2\): name must be a str; .* from_tensors\(\(x, y\)\)"),
+    (lambda: ds.concatenate(ds, ds), r"concatenate\(name=<Dataset .*: name must be a str; .* once for each"),
+    (lambda: ds.take(3, 4), r"take\(name=4\): name must be a str$"),
+    (lambda: ds.filter(bool, True), r"filter\(name=True\)"),
+    (lambda: Dataset.random(1, False, 3), r"random\(name=3\)"),
+    (lambda: Dataset.range(3, name=b"x"), r"range\(name=b'x'\)"),
+    (lambda: Dataset.zip(ds, ds, name=5), r"zip\(name=5\)"),
+    (lambda: ds.get_single_element(5), r"get_single_element\(name=5\)"),
+    (lambda: Dataset(np.arange(3)), r"Dataset\(ndarray\): datasets are made by from_tensor_slices\(\) of arrays"),
+    (lambda: Dataset([1, 2]), r"Dataset\(list\): .* from_generator\(\)"),
     (lambda: Dataset.from_tensor_slices([2**70]), r"does not fit into int64"),
     (lambda: Dataset.from_tensors(2**70), r"from_tensors\(\): the value is 1180591620717411303424"),
     (lambda: Dataset.from_tensors([[1], [1, 2]]), r"from_tensors\(\): the value is a list that does not form"),
@@ -100,12 +141,14 @@ CASES: list[tuple[Callable[[], Any], str]] = [
     (lambda: ds.map(lambda a, b: a), r"map\(<lambda>\): it is called with 1 argument, but takes \(a, b\)"),
     (lambda: pairs.map(lambda a: a), r"map\(<lambda>\): it is called with 2 arguments, but takes \(a\)"),
     (lambda: pairs.filter(lambda a: True), r"filter\(<lambda>\): it is called with 2 arguments"),
-    (lambda: ds.map(lambda x: x, rng=True), r"called with 2 arguments"),
+    (lambda: ds.map(lambda x: x, rng=True), r"called with 2 arguments, the last of them the generator"),
     # Datasets together
     (lambda: Dataset.zip(), r"zip\(\): give datasets"),
     (lambda: Dataset.zip(ds, 5), r"zip\(\): 5 is not a Dataset"),
     (lambda: Dataset.zip({}), r"zip\(\): there are no datasets"),
     (lambda: Dataset.zip({"a": [ds]}), r"is not a Dataset"),
+    (lambda: Dataset.zip([ds, ds]), r"is not a Dataset; put datasets into a tuple or a dict"),
+    (lambda: ds.zip(datasets=(ds, ds)), r"zip\(\): give datasets, either one by one or in one structure"),
     (lambda: ds.concatenate([1]), r"concatenate\(\[1\]\): the argument must be a Dataset"),
     (lambda: ds.concatenate(pairs), r"concatenate\(\): the datasets differ in structure or dtype"),
     (lambda: ds.concatenate(Dataset.range(3, output_type=np.int32)), r"int64.*int32"),
@@ -136,6 +179,20 @@ def test_options_spoilt_after_they_were_made_are_refused_too() -> None:
     options.block_bytes = -1
     with pytest.raises(PlanError, match="block_bytes"):
         ds.with_options(options)
+
+
+def test_what_tf_data_takes_for_columns_is_taken() -> None:
+    assert list(Dataset.from_tensor_slices({"a": 1, "b": 2}.values())) == [1, 2]
+    assert list(Dataset.from_tensor_slices({"a": 1, "b": 2}.keys())) == ["a", "b"]
+    assert [row.tolist() for row in Dataset.from_tensor_slices([(1, 2.5), (3, 4)])] == [[1, 2.5], [3, 4]]
+    assert [row.tolist() for row in Dataset.from_tensor_slices([["a", None], ["b", "c"]])] == [["a", None], ["b", "c"]]
+
+
+def test_zip_on_a_dataset_has_it_in_front() -> None:
+    other = Dataset.range(20, 23)
+    assert list(ds.zip(other)) == list(Dataset.zip(ds, other)) == [(0, 20), (1, 21), (2, 22)]
+    assert list(ds.zip(other, other).take(1)) == [(0, 20, 20)]
+    assert list(ds.zip({"a": other}, name="pairs").take(1)) == [(0, {"a": 20})]
 
 
 def test_a_plan_error_is_a_value_error() -> None:

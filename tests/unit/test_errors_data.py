@@ -45,6 +45,8 @@ def at(index: Any, then: Any, otherwise: Any) -> Any:
     return then if index == BAD else otherwise
 
 
+ONE = "; make all of them one dtype, as np.{0}(x) or x.astype(np.{0}) does"
+
 MISFITS: list[tuple[str, Callable[[], Dataset[Any]]]] = [
     (
         "map at {}, element 7: the value is a tuple, where earlier elements have a leaf",
@@ -55,23 +57,23 @@ MISFITS: list[tuple[str, Callable[[], Dataset[Any]]]] = [
         lambda: Dataset.range(20).map(lambda i: at(i, {"b": 1}, {"a": 1})),
     ),
     (
-        "map at {}, element 7: the value is float64, earlier int64",
+        "map at {}, element 7: the value is float64, earlier int64" + ONE.format("float64"),
         lambda: Dataset.range(20).map(lambda i: at(i, 1.5, 5)),
     ),
     (
-        "map at {}, element 7: leaf ['a'][1] is str, earlier bytes",
+        "map at {}, element 7: leaf ['a'][1] is str, earlier bytes; encode() or decode() one of them",
         lambda: Dataset.range(20).map(lambda i: {"a": (i, at(i, "x", b"x"))}),
     ),
     (
-        "map at {}, element 7: the value is float32, earlier int64",
+        "map at {}, element 7: the value is float32, earlier int64" + ONE.format("float64"),
         lambda: Dataset.range(20).map(lambda i: at(i, np.float32(1), None if i % 2 else 1)),
     ),
     (
-        "map at {}, element 7: the value is float64, earlier int64",
+        "map at {}, element 7: the value is float64, earlier int64" + ONE.format("float64"),
         lambda: Dataset.range(20).map(lambda i: at(i, 1.5, 5)).map(lambda x: x),
     ),
     (
-        "map at {}, element 7: leaf ['a'] is float64, earlier int64",
+        "map at {}, element 7: leaf ['a'] is float64, earlier int64" + ONE.format("float64"),
         lambda: Dataset.range(20).map(lambda i: {"a": at(i, 1.5, 5)}).map(lambda d: d),
     ),
     (
@@ -83,7 +85,7 @@ MISFITS: list[tuple[str, Callable[[], Dataset[Any]]]] = [
         lambda: Dataset.range(20).map(lambda i: at(i, 2**70, 5)),
     ),
     (
-        "from_generator at {}, element 7: the value is float64, earlier int64",
+        "from_generator at {}, element 7: the value is float64, earlier int64" + ONE.format("float64"),
         lambda: Dataset.from_generator(lambda: (at(i, 1.5, i) for i in range(20))),
     ),
     (
@@ -103,7 +105,8 @@ MISFITS: list[tuple[str, Callable[[], Dataset[Any]]]] = [
         lambda: Dataset.range(20).flat_map(lambda i: at(i, 5, Dataset.range(1))),
     ),
     (
-        "flat_map at {}, element 7: the inner dataset's element: the value is int32, earlier int64",
+        "flat_map at {}, element 7: the inner dataset's element: the value is int32, earlier int64"
+        + ONE.format("int64"),
         lambda: Dataset.range(20).flat_map(lambda i: Dataset.range(1, output_type=at(i, np.int32, np.int64))),
     ),
 ]

@@ -100,6 +100,12 @@ DIFFERENT: list[tuple[Any, Any]] = [
     (lambda x: [y + 1 for y in x], lambda x: [y + 2 for y in x]),
     (lambda x, y=1: x, lambda x, y=2: x),
     (lambda x, *, y=1: x, lambda x, *, y=2: x),
+    (lambda x, *, y=1: x, lambda x, *, z=1: x),
+    (lambda x, y: x - y, lambda y, x: x - y),
+    (lambda x: x, lambda *x: x),
+    (lambda x, /: x, lambda x, *, y: x),
+    (lambda x: max(x, key=abs), lambda x: max(x, default=abs)),
+    (lambda x: "one" if x else "two", lambda x: "two" if x else "one"),
     (adding(1), adding(2)),
     (adding(adding(1)), adding(adding(2))),
     (functools.partial(max, 1), functools.partial(max, 2)),
@@ -129,6 +135,45 @@ def test_equal_things_have_equal_digests() -> None:
         assert digest(make()) == digest(make())
     # Only the numbers count, not how they lie in memory.
     assert digest(np.arange(6).reshape(2, 3)) == digest(np.asfortranarray(np.arange(6).reshape(2, 3)))
+
+
+def defined(source: str, name: str = "f") -> Any:
+    """A function from its source, with `np` and a `LIMIT` at hand."""
+    scope: dict[str, Any] = {"np": np, "LIMIT": 3}
+    exec(source, scope)
+    return scope[name]
+
+
+MANY = "    return [" + ", ".join(f"x + {i}" for i in range(1000, 1300)) + "]"
+
+SAME = {
+    "an edited docstring": ('def f(x):\n    "One."\n    return x + 1', 'def f(x):\n    "Another."\n    return x + 1'),
+    "a new docstring": ("def f(x):\n    y = x + 1", 'def f(x):\n    "One."\n    y = x + 1'),
+    "a docstring before many constants": (f"def f(x):\n{MANY}", f'def f(x):\n    "One."\n{MANY}'),
+    "a docstring inside": (
+        "def f(x):\n    def g(y):\n        return y + LIMIT, 'a'\n    return g(x)",
+        "def f(x):\n    def g(y):\n        'Two.'\n        return y + LIMIT, 'a'\n    return g(x)",
+    ),
+    "a renamed argument": ("f = lambda x: np.abs(x) + 1", "f = lambda row: np.abs(row) + 1"),
+    "renamed variables": (
+        "def f(x):\n    a = [i * LIMIT for i in x]\n    return a, lambda: a",
+        "def f(x):\n    b = [j * LIMIT for j in x]\n    return b, lambda: b",
+    ),
+    "moved into a function": ("f = lambda x: x + LIMIT", "def make():\n    return lambda x: x + LIMIT\nf = make()"),
+    "moved down": ("f = lambda x: x + 1", "\n\n\nf = lambda x: x + 1"),
+}
+
+
+@pytest.mark.parametrize(("one", "other"), SAME.values(), ids=SAME)
+def test_what_does_not_change_what_a_function_does_does_not_count(one: str, other: str) -> None:
+    assert digest(defined(one)) == digest(defined(other))
+
+
+def test_a_text_that_is_used_is_no_docstring() -> None:
+    assert digest(defined("def f(x):\n    return 'a'")) != digest(defined("def f(x):\n    return 'b'"))
+    assert digest(defined("f = lambda: 'a'")) != digest(defined("f = lambda: 'b'"))
+    assert digest(defined("f = lambda x: ['a' for _ in x]")) != digest(defined("f = lambda x: ['b' for _ in x]"))
+    assert digest(defined(f"def f(x):\n{MANY}")) != digest(defined(f"def f(x):\n{MANY.replace('1299', '1298')}"))
 
 
 def test_a_function_that_calls_itself_has_a_digest() -> None:

@@ -95,10 +95,10 @@ def test_every_public_method_is_documented(kind: type[Any]) -> None:
             assert inspect.getdoc(value), f"{kind.__name__}.{name}"
 
 
-def test_every_step_of_a_dataset_has_an_example() -> None:
-    exempt = {"as_numpy_iterator", "options"}
-    for name, value in members(fb.Dataset):
-        if callable(value) and name not in exempt:
+@pytest.mark.parametrize("kind", [fb.Dataset, fb.DatasetIterator], ids=lambda k: k.__name__)
+def test_every_public_method_has_an_example(kind: type[Any]) -> None:
+    for name, value in members(kind):
+        if callable(value) or isinstance(value, property):
             assert ">>>" in (inspect.getdoc(value) or ""), name
 
 

@@ -262,7 +262,7 @@ def test_a_dataset_is_true_whatever_its_length() -> None:
         (Dataset.range(5).map(never), "<Dataset map(map_func=never)>"),
         (Dataset.range(5).batch(2), "<Dataset batch(batch_size=2, drop_remainder=False)>"),
         (Dataset.from_tensors(np.zeros(3)), "<Dataset from_tensors(leaf: float64[3])>"),
-        (Dataset.from_tensor_slices(["a"]), "<Dataset from_tensor_slices(1 rows; leaf: str[])>"),
+        (Dataset.from_tensor_slices(["a"]), "<Dataset from_tensor_slices(1 element; leaf: str[])>"),
     ],
 )
 def test_repr(dataset: Dataset[Any], text: str) -> None:

@@ -153,7 +153,7 @@ def test_states_are_small_and_constant_in_form() -> None:
     it = iter(example())
     for _ in range(40):
         state = it.state_dict()
-        assert set(state) == {"forebay", "plan", "layout", "seed", "epoch", "position", "cursor", "checksum"}
+        assert set(state) == {"forebay", "plan", "layout", "seeds", "epoch", "position", "cursor", "checksum"}
         assert len(json.dumps(state)) < 4096
         next(it)
 

@@ -28,7 +28,7 @@ def column_from_rows(values: Sequence[Any], known: np.dtype[Any] | None = None) 
     if column is None:
         return _general([_at_row(row, value) for row, value in enumerate(values)], known)
     if known is not None and column.dtype != known:
-        raise RowError(0, f"is {dtype_name(column.dtype)}, earlier {dtype_name(known)}")
+        raise RowError(0, misfit(column.dtype, known))
     return column
 
 
@@ -83,7 +83,7 @@ def _general(leaves: list[Any], earlier: np.dtype[Any] | None) -> Column:
         first = known[0] if earlier is None else earlier
         usual = (OBJECT, first)
         row = next(i for i, leaf in enumerate(leaves) if leaf is not None and leaf_dtype(leaf) not in usual)
-        raise RowError(row, f"is {dtype_name(leaf_dtype(leaves[row]))}, earlier {dtype_name(first)}")
+        raise RowError(row, misfit(leaf_dtype(leaves[row]), first))
     if len(present) < len(leaves) or len(known) < len(leaves) or not leaves:
         return _objects(leaves)
     if known[0] in (BYTES, TEXT):
@@ -162,7 +162,7 @@ def concat_columns(columns: Sequence[Column]) -> Column:
     row = 0
     for column in columns:
         if OBJECT not in (column.dtype, first.dtype) and column.dtype != first.dtype:
-            raise RowError(row, f"is {dtype_name(column.dtype)}, earlier {dtype_name(first.dtype)}")
+            raise RowError(row, misfit(column.dtype, first.dtype))
         row += len(column)
     return _objects([leaf for column in columns for leaf in column.rows()])
 
@@ -218,3 +218,14 @@ def _fold_rows(rows: list[Any], start: int, size: int) -> Any:
 def dtype_name(dtype: np.dtype[Any]) -> str:
     """The dtype as a user would write it."""
     return "bytes" if dtype == BYTES else "str" if dtype == TEXT else dtype.name
+
+
+def misfit(found: np.dtype[Any], earlier: np.dtype[Any]) -> str:
+    """What errors say of a value whose dtype is not that of the values before it, and how to make them one."""
+    text = f"is {dtype_name(found)}, earlier {dtype_name(earlier)}"
+    if {found, earlier} == {BYTES, TEXT}:
+        return f"{text}; encode() or decode() one of them"
+    if found.kind in "biufc" and earlier.kind in "biufc":
+        both = np.result_type(found, earlier).name
+        return f"{text}; make all of them one dtype, as np.{both}(x) or x.astype(np.{both}) does"
+    return text

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from forebay.block.build import dtype_name
+from forebay.block.build import misfit
 from forebay.block.column import RowError
 from forebay.block.leaf import NUMBERS, as_leaf, leaf_dtype
 from forebay.block.spec import OBJECT
@@ -51,7 +51,7 @@ class Normalizer:
         known = self._dtypes[i]
         if dtype not in (known, OBJECT):
             if known is not None:
-                raise RowError(0, f"{self._name(i)} is {dtype_name(dtype)}, earlier {dtype_name(known)}")
+                raise RowError(0, f"{self._name(i)} {misfit(dtype, known)}")
             self._dtypes[i] = dtype
         return leaf.copy() if isinstance(leaf, np.ndarray) else leaf
 

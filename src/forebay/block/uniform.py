@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from forebay.block.build import dtype_name
+from forebay.block.build import misfit
 from forebay.block.column import Column, RowError
 from forebay.block.spec import OBJECT
 from forebay.block.structure import Structure
@@ -32,4 +32,4 @@ class Uniform:
             if known == OBJECT:
                 self._dtypes[i] = found
             elif found not in (known, OBJECT):
-                raise RowError(0, f"{structure.leaf_names()[i]} is {dtype_name(found)}, earlier {dtype_name(known)}")
+                raise RowError(0, f"{structure.leaf_names()[i]} {misfit(found, known)}")

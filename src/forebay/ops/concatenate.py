@@ -20,6 +20,7 @@ from forebay.block import (
 from forebay.errors import PlanError
 from forebay.plan.node import INFINITE, UNKNOWN, Build, Node
 from forebay.plan.spec import common_spec, same_kind, static_spec
+from forebay.plan.text import brief
 from forebay.run import Access, Operator, Reader, Setup
 from forebay.run.log import Starts
 
@@ -35,7 +36,8 @@ class Concatenate(Node):
         """One dataset behind another; PlanError if their elements cannot be of one kind."""
         ahead, behind = static_spec(first), static_spec(second)
         if ahead is not None and behind is not None and not same_kind(ahead, behind):
-            raise PlanError(f"concatenate(): the datasets differ in structure or dtype: {ahead} and {behind}")
+            both = f"{brief(str(ahead))} and {brief(str(behind))}"
+            raise PlanError(f"concatenate(): the datasets differ in structure or dtype: {both}")
         before = first.inputs if isinstance(first, Concatenate) else (first,)
         return Concatenate(inputs=(*before, second), label=label, where=where)
 

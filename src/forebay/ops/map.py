@@ -54,6 +54,11 @@ class Map(Parallel):
             )
 
     @property
+    def unseeded(self) -> bool:
+        """Only a function that is handed a generator needs a seed."""
+        return self.rng and self.seed is None
+
+    @property
     def calls(self) -> tuple[Call, ...]:
         """All functions in the order they run."""
         seed = self.seed if self.rng else None
@@ -63,7 +68,8 @@ class Map(Parallel):
         """What decides about the rows; the seed only where it is used."""
         shown: dict[str, Any] = {"map_func": self.map_func}
         if self.earlier:
-            shown["after"] = [call.name for call in self.earlier]
+            labels = [f" {call.site.label!r}" if call.site.label else "" for call in self.earlier]
+            shown["after"] = [call.name + label for call, label in zip(self.earlier, labels)]
         if self.batched:
             shown["batched"] = True
         if self.rng:

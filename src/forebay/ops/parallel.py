@@ -42,8 +42,11 @@ class Parallel(Node):
         """How it runs."""
         if self.num_parallel_calls is None:
             return {}
-        calls = "AUTOTUNE" if self.num_parallel_calls == AUTOTUNE else self.num_parallel_calls
-        return {"num_parallel_calls": Verbatim(calls), "deterministic": self.deterministic, "executor": self.executor}
+        return {
+            "num_parallel_calls": self.num_parallel_calls,
+            "deterministic": self.deterministic,
+            "executor": self.executor,
+        }
 
     @property
     def tuned(self) -> bool:
@@ -58,13 +61,3 @@ class Parallel(Node):
         """Whether elements may come out as they are ready."""
         wanted = setup.parallelism.deterministic if self.deterministic is None else self.deterministic
         return self.num_parallel_calls is not None and not wanted
-
-
-class Verbatim:
-    """Shown in plans as it is, without quotes."""
-
-    def __init__(self, text: object) -> None:
-        self._text = str(text)
-
-    def __repr__(self) -> str:
-        return self._text

@@ -5,11 +5,10 @@ from dataclasses import dataclass
 
 from forebay.block import Block, Cursor
 from forebay.plan.check import keep_whole
-from forebay.plan.node import Build, Node, Traits
+from forebay.plan.node import AUTOTUNE, Build, Node, Traits
 from forebay.run import Access, Operator, Setup
 from forebay.run.ahead import Ahead
 
-AUTOTUNE = -1
 # A block or two in hand hide the producer's latency; more only hide its jitter, and cost memory.
 _AUTO_BLOCKS = 4
 _AUTO_MOST_BYTES = 64 << 20

@@ -2,11 +2,13 @@
 
 import inspect
 import operator
+import reprlib
 from collections.abc import Callable
 from typing import Any
 
 from forebay.errors import PlanError
 from forebay.plan.fingerprint import function_name
+from forebay.plan.text import brief
 
 
 def whole_number(call: str, name: str, value: Any, least: int, *, also: tuple[int, ...] = ()) -> int:
@@ -48,6 +50,20 @@ def flag(call: str, name: str, value: Any) -> bool:
     return value
 
 
+_BESIDES = {
+    "from_tensor_slices": "; to go through several arrays together, pass a tuple: from_tensor_slices((x, y))",
+    "from_tensors": "; to make an element of several values, pass a tuple: from_tensors((x, y))",
+    "concatenate": "; to add several datasets, call concatenate once for each",
+}
+
+
+def step_name(call: str, value: Any) -> None:
+    """PlanError if what should name a step is something else, most often an argument too many."""
+    if value is not None and not isinstance(value, str):
+        shown = reprlib.repr(value).replace("\n", " ")
+        raise PlanError(f"{call}(name={shown}): name must be a str{_BESIDES.get(call, '')}")
+
+
 def arguments(call: str, function: Callable[..., Any], spec: Any, extra: int = 0) -> None:
     """PlanError if a function cannot take an element of that spec; says nothing where either is not known."""
     if spec is None:
@@ -60,7 +76,8 @@ def arguments(call: str, function: Callable[..., Any], spec: Any, extra: int = 0
     try:
         signature.bind(*[None] * count)
     except TypeError as error:
+        last = ", the last of them the generator that rng=True asks for" if extra else ""
         raise PlanError(
-            f"{call}({function_name(function)}): it is called with {count} argument{'s' * (count != 1)}, "
-            f"but takes {signature} ({error}); elements are {spec}"
+            f"{call}({function_name(function)}): it is called with {count} argument{'s' * (count != 1)}{last}, "
+            f"but takes {signature} ({error}); elements are {brief(str(spec))}"
         ) from None

@@ -14,21 +14,27 @@ def explain(logical: Node, optimised: Node, found: dict[str, str]) -> str:
 
 
 def _tree(node: Node) -> list[str]:
-    lines = _lines(node, "  ")
+    lines = _lines(node, "  ", "  ")
     width = max(len(text) for text, _ in lines)
-    return [f"{text:<{width}}  {rows}" for text, rows in lines]
+    return [f"{text:<{width}}  {count}" for text, count in lines]
 
 
-def _lines(node: Node, indent: str) -> list[tuple[str, str]]:
+def _lines(node: Node, first: str, rest: str) -> list[tuple[str, str]]:
+    """A chain goes straight down; where several inputs come together, each has a branch of its own.
+
+    `first` stands before the step's own line, `rest` before those of its inputs.
+    """
     label = f" {node.label!r}" if node.label else ""
-    lines = [(f"{indent}{node.describe()}{label}", _rows(node.cardinality()))]
-    deeper = indent if len(node.inputs) < 2 else indent + "  "
-    for child in node.inputs:
-        lines += _lines(child, deeper)
+    lines = [(f"{first}{node.describe()}{label}", _count(node.cardinality()))]
+    if len(node.inputs) == 1:
+        return lines + _lines(node.input, rest, rest)
+    for number, child in enumerate(node.inputs, 1):
+        branch, trunk = ("├─ ", "│  ") if number < len(node.inputs) else ("└─ ", "   ")
+        lines += _lines(child, rest + branch, rest + trunk)
     return lines
 
 
-def _rows(count: int) -> str:
+def _count(count: int) -> str:
     if count == INFINITE:
         return "endless"
-    return "rows not known" if count == UNKNOWN else f"{count:,} rows"
+    return "elements not known" if count == UNKNOWN else f"{count:,} element{'s' * (count != 1)}"

@@ -1,12 +1,15 @@
 """What a function or a piece of data is, as a short digest that is the same in every process.
 
 Functions count by their code, defaults, closure and the globals they name, so that an edited function, or the
-same lambda over another captured number, is another function. What a program changes while it runs (lists,
+same lambda over another captured number, is another function. What does not change what it does, such as where it
+stands, its docstring and the names of its variables, does not count. What a program changes while it runs (lists,
 dicts, arrays, objects with attributes) counts by its form only: a digest that moves during a run is of no use. Data
 that is hashed for its content is sampled where it is large.
 """
 
+import dis
 import functools
+import inspect
 import types
 from collections.abc import Iterator
 from hashlib import blake2b
@@ -69,7 +72,7 @@ class _Hasher:
         elif isinstance(value, frozenset):
             yield from sorted(map(digest, value))
         elif isinstance(value, types.CodeType):
-            yield from (value.co_code, value.co_consts, value.co_names, value.co_varnames, value.co_flags)
+            yield from _code(value)
         elif isinstance(value, types.FunctionType):
             yield from self._function(value)
         elif isinstance(value, types.MethodType):
@@ -108,6 +111,29 @@ class _Hasher:
             if name in function.__globals__:
                 yield name
                 yield _captured(function.__globals__[name])
+
+
+def _code(code: types.CodeType) -> Iterator[Any]:
+    """The instructions, with each constant where it is used.
+
+    By their place among the constants, a docstring would shift all others; it is the one that no instruction uses.
+    """
+    steps = bytearray()
+    constants = []
+    argument = 0
+    for opcode, low in zip(code.co_code[::2], code.co_code[1::2]):
+        argument = argument << 8 | low
+        if opcode == dis.EXTENDED_ARG:
+            continue
+        if opcode in dis.hasconst:
+            constants.append(code.co_consts[argument])
+            argument = 0
+        steps += opcode.to_bytes(2, "little") + argument.to_bytes(4, "little")
+        argument = 0
+    # Local variables are numbered in the instructions. Those that callers pass by name have no other.
+    named = code.co_varnames[code.co_argcount :][: code.co_kwonlyargcount]
+    yield from (bytes(steps), tuple(constants), code.co_names, code.co_flags & ~inspect.CO_NESTED)
+    yield from (code.co_argcount, code.co_posonlyargcount, named)
 
 
 def _captured(value: Any) -> Any:

@@ -1,5 +1,6 @@
 """From a plan to running operators: fill in seeds, apply the rules, build."""
 
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from itertools import count
 from typing import Any
@@ -10,7 +11,7 @@ from forebay.run.keys import seed_of
 
 
 def prepare(node: Node, run_seed: int, rules: tuple[Any, ...]) -> Node:
-    """The plan as it will run."""
+    """A plan made while running, as it will run."""
     return optimise(resolve_seeds(node, run_seed), rules)
 
 
@@ -19,22 +20,42 @@ def build(node: Node, setup: Setup) -> Operator:
     return node.lower(setup, build)
 
 
+def own_seeds(node: Node) -> list[int]:
+    """A seed for every random step without one, in the order of the plan: the same wherever a step is built upon."""
+    found = [seed for child in node.inputs for seed in own_seeds(child)]
+    return [*found, node.nonce] if node.unseeded else found
+
+
+def with_seeds(node: Node, seeds: Sequence[int]) -> Node:
+    """The plan with these seeds in its random steps that have none, in the order of ``own_seeds``."""
+    rest = iter(seeds)
+    return _filled(node, lambda step: next(rest) if step.unseeded else None)
+
+
 def resolve_seeds(node: Node, run_seed: int) -> Node:
-    """The plan with a seed in every random step: the user's, or one that follows from the run and its place."""
+    """The same with seeds that follow from another seed and from each step's place.
+
+    For plans made while running: their steps are new with every call, so their nonces say nothing after a resume.
+    """
     places = count()
 
-    def resolve(node: Node) -> Node:
-        inputs = tuple(resolve(child) for child in node.inputs)
-        changes: dict[str, Any] = {}
-        if any(new is not old for new, old in zip(inputs, node.inputs)):
-            changes["inputs"] = inputs
-        if node.traits.random:
-            place = next(places)
-            if getattr(node, "seed") is None:  # noqa: B009 - only nodes with the trait have the field
-                changes["seed"] = seed_of(run_seed, place)
-        return replace(node, **changes) if changes else node
+    def derived(step: Node) -> int | None:
+        place = next(places)
+        return seed_of(run_seed, place) if step.unseeded else None
 
-    return resolve(node)
+    return _filled(node, derived)
+
+
+def _filled(node: Node, seed_of_step: Callable[[Node], int | None]) -> Node:
+    inputs = tuple(_filled(child, seed_of_step) for child in node.inputs)
+    changes: dict[str, Any] = {}
+    if any(new is not old for new, old in zip(inputs, node.inputs)):
+        changes["inputs"] = inputs
+    if node.traits.random:
+        seed = seed_of_step(node)
+        if seed is not None:
+            changes["seed"] = seed
+    return replace(node, **changes) if changes else node
 
 
 def optimise(node: Node, rules: tuple[Any, ...]) -> Node:

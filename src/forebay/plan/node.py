@@ -1,15 +1,18 @@
 """One step of a plan, as the user wrote it or as a rule rewrote it."""
 
+import secrets
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from typing import Any, ClassVar, TypeVar
 
 from forebay.plan.fingerprint import digest, function_name
+from forebay.plan.text import brief, brief_parts, exact
 from forebay.run import Access, Operator, Setup, Site
 
 INFINITE = -1
 UNKNOWN = -2
+AUTOTUNE = -1
 
 Build = Callable[["Node", Setup], Operator]
 """Makes the operator of an input; handed to ``Node.lower``."""
@@ -26,7 +29,7 @@ class Traits:
         same_elements: elements pass through as they are, though perhaps not all of them, or in another order.
         transparent: nothing about the rows changes at all, so that a cursor means the same with or without.
         makes_plans: makes plans of its own while it runs, so that how those run is part of its cursors.
-        random: has a `seed`, which is filled in before running where the user gave none.
+        random: has a `seed`, which is filled in before running where the step is ``unseeded``.
     """
 
     one_to_one: bool = False
@@ -38,11 +41,16 @@ class Traits:
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Node(ABC):
-    """A step and its inputs. Arguments are checked when it is made; nothing runs before ``lower``."""
+    """A step and its inputs. Arguments are checked when it is made; nothing runs before ``lower``.
+
+    The `nonce` is the seed of a random step that was given none. It belongs to the step, not to the dataset that it
+    runs in, so that two datasets built on one shuffled dataset see the same order.
+    """
 
     inputs: tuple["Node", ...] = ()
     label: str | None = None
     where: str = "?"
+    nonce: int = field(default_factory=lambda: secrets.randbits(63), repr=False)
 
     kind: ClassVar[str]
     traits: ClassVar[Traits] = Traits()
@@ -56,6 +64,11 @@ class Node(ABC):
     def site(self) -> Site:
         """What errors call this step."""
         return Site(self.kind, self.label, self.where)
+
+    @property
+    def unseeded(self) -> bool:
+        """Whether this step draws random numbers and the user gave no seed for them."""
+        return self.traits.random and getattr(self, "seed") is None  # noqa: B009 - only such steps have the field
 
     @abstractmethod
     def cardinality(self) -> int:
@@ -87,8 +100,8 @@ class Node(ABC):
 
     def params(self) -> dict[str, Any]:
         """The arguments that make up this step, by name."""
-        base = {field.name for field in fields(Node)}
-        return {field.name: getattr(self, field.name) for field in fields(self) if field.name not in base}
+        base = {each.name for each in fields(Node)}
+        return {each.name: getattr(self, each.name) for each in fields(self) if each.name not in base}
 
     def settings(self) -> dict[str, Any]:
         """The arguments that only decide how this step runs."""
@@ -96,26 +109,37 @@ class Node(ABC):
 
     def describe(self) -> str:
         """The step as a line to read."""
-        return f"{self.kind}({_arguments(self.params() | self.settings(), _shown)})"
+        return f"{self.kind}({self._arguments(self.params() | self.settings(), _shown)})"
 
     def signature(self) -> str:
         """The step as a line to compare: two steps with the same signature do the same."""
-        return f"{self.kind}({_arguments(self.params(), _compared)})"
+        return f"{self.kind}({self._arguments(self.params(), _compared)})"
+
+    def _arguments(self, arguments: dict[str, Any], show: Callable[[str, Any], str]) -> str:
+        """What is not as it is by default."""
+        defaults = {each.name: each.default for each in fields(self)}
+        given = {name: value for name, value in arguments.items() if value is not None}
+        return ", ".join(
+            f"{name}={show(name, value)}" for name, value in given.items() if value is not defaults.get(name)
+        )
 
 
-def _arguments(arguments: dict[str, Any], show: Callable[[Any], str]) -> str:
-    return ", ".join(f"{name}={show(value)}" for name, value in arguments.items() if value is not None)
+_MAY_BE_AUTOTUNED = ("buffer_size", "cycle_length", "num_parallel_calls")
 
 
-def _shown(value: Any) -> str:
-    return function_name(value) if callable(value) and not isinstance(value, type) else repr(value)
+def _shown(name: str, value: Any) -> str:
+    if name in _MAY_BE_AUTOTUNED and value == AUTOTUNE:
+        return "AUTOTUNE"
+    if isinstance(value, list):
+        return f"[{brief_parts([str(item) for item in value])}]"
+    return function_name(value) if callable(value) and not isinstance(value, type) else brief(repr(value))
 
 
-def _compared(value: Any) -> str:
+def _compared(name: str, value: Any) -> str:
     if value is None or isinstance(value, (bool, int, float, str)):
-        return repr(value)
-    name = function_name(value) if callable(value) else type(value).__name__
-    return f"{name}#{digest(value)}"
+        return exact(brief(repr(value)), repr(value))
+    kind = function_name(value) if callable(value) else type(value).__name__
+    return f"{kind}#{digest(value)}"
 
 
 def element_count(*counts: int) -> int:

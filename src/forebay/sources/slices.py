@@ -21,8 +21,10 @@ from forebay.block.objects import Objects
 from forebay.errors import PlanError
 from forebay.plan.fingerprint import digest
 from forebay.plan.node import Build, Node
+from forebay.plan.text import brief_parts, exact
 from forebay.run import Access, Operator, ReadRows, Setup
 from forebay.sources.mapped import FileRows
+from forebay.sources.misuse import as_column_data, check_not_mixed, misfit_in
 
 
 class _Columns(Access):
@@ -79,24 +81,32 @@ class Slices(Node):
         return ReadRows(self.site, self.access(), setup)
 
     def describe(self) -> str:
-        """Rows and leaves, not the data."""
-        leaves = ", ".join(
-            f"{path or 'leaf'}: {column.spec.dtype.name}{list(column.spec.shape or ())}"
-            for path, column in zip(self.structure.paths(), self.columns)
-        )
-        return f"from_tensors({leaves})" if self.whole else f"from_tensor_slices({self.length} rows; {leaves})"
+        """Elements and leaves, not the data."""
+        return self._text(brief_parts(self._leaves()))
 
     def signature(self) -> str:
-        """Rows, leaves, and a digest of the data."""
+        """Elements, leaves, and a digest of the data."""
+        leaves = self._leaves()
         content = (c.buffers() if file is None else file.sample() for c, file in zip(self.columns, self.files))
-        return f"{self.describe()}#{digest(tuple(content))}"
+        return f"{self._text(exact(brief_parts(leaves), ', '.join(leaves)))}#{digest(tuple(content))}"
+
+    def _text(self, leaves: str) -> str:
+        if self.whole:
+            return f"from_tensors({leaves})"
+        return f"from_tensor_slices({self.length} element{'s' * (self.length != 1)}; {leaves})"
+
+    def _leaves(self) -> list[str]:
+        return [
+            f"{path or 'leaf'}: {column.spec.dtype.name}{list(column.spec.shape or ())}"
+            for path, column in zip(self.structure.paths(), self.columns)
+        ]
 
 
 def slices(tensors: Any, label: str | None, where: str) -> Slices:
     """The node of ``from_tensor_slices``."""
     leaves, structure = _flat("from_tensor_slices", tensors)
     columns = [
-        None if leaf is None else _column("from_tensor_slices", path, partial(column_from_array, leaf, owned=False))
+        None if leaf is None else _sliced("from_tensor_slices", path, leaf)
         for path, leaf in zip(structure.leaf_names(), leaves)
     ]
     lengths = {path: len(column) for path, column in zip(structure.leaf_names(), columns) if column is not None}
@@ -133,11 +143,18 @@ def _flat(call: str, tensors: Any) -> tuple[list[Any], Structure]:
     return leaves, structure
 
 
-def _column(call: str, path: str, make: Callable[[], Column]) -> Column:
+def _sliced(call: str, path: str, leaf: Any) -> Column:
+    data = as_column_data(call, path, leaf)
+    column = _column(call, path, partial(column_from_array, data, owned=False), data)
+    check_not_mixed(call, path, data, column)
+    return column
+
+
+def _column(call: str, path: str, make: Callable[[], Column], rows: Any = None) -> Column:
     try:
         return make()
     except RowError as error:
-        raise PlanError(f"{call}(): {path} {error.text}") from None
+        raise PlanError(f"{call}(): {path} {error.text}{misfit_in(rows, error.row)}") from None
     except ValueError as error:
         raise PlanError(f"{call}(): {path} does not form an array: {error}") from error
 

@@ -87,6 +87,12 @@ CASES = (
     case("map-to-none", lambda d: d.range(2).map(lambda x: None), "accepted", gives=[None, None]),
     case("map-to-empty-tuple", lambda d: d.range(2).map(lambda x: ()), "accepted", gives=[(), ()]),
     case("map-to-empty-dict", lambda d: d.range(2).map(lambda x: {}), "accepted", gives=[{}, {}]),
+    case(
+        "zip-on-a-dataset",
+        lambda d: d.range(2).zip(d.range(5, 7)),
+        "zip-method",
+        gives=[(np.int64(0), np.int64(5)), (np.int64(1), np.int64(6))],
+    ),
     case("take-beyond-int64", lambda d: d.range(1).take(2**70), "accepted", gives=[np.int64(0)]),
     case("reduce-python-state", lambda d: d.range(5).reduce(0, lambda s, x: s + 1), "any-state", gives=5),
     case(

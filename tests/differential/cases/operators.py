@@ -198,7 +198,6 @@ ZIP = (
     case("zip-shard", lambda d: d.zip(d.range(5), d.range(6)).shard(2, 1)),
     case("zip-repeat", lambda d: d.zip(d.range(2), d.range(3)).repeat(2)),
     case("zip-self", lambda d: (lambda a: d.zip(a, a.skip(1)))(d.range(4))),
-    case("zip-is-static", lambda d: d.range(9).zip(d.range(3))),
 )
 
 ENUMERATE = (

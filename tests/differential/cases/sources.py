@@ -142,6 +142,8 @@ SLICES = (
         "frames",
         gives=[{"b": np.int64(1), "a": np.float64(3)}, {"b": np.int64(2), "a": np.float64(4)}],
     ),
+    case("slices-dict-keys", lambda d: d.slices({b"a": 1, b"b": 2}.keys())),
+    case("slices-list-of-text-tuples", lambda d: d.slices([(b"a", b"x"), (b"b", b"y")])),
     case("slices-keyword", lambda d: d.slices(tensors=np.arange(2))),
 )
 

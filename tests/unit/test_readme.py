@@ -1,0 +1,91 @@
+"""The README's programs run as they stand, each in a process of its own."""
+
+import re
+from importlib.util import find_spec
+from itertools import chain
+from pathlib import Path
+
+import pytest
+
+from unit.support import python
+
+README = (Path(__file__).parents[2] / "README.md").read_text()
+
+DATA = """
+import os
+os.environ.update(TF_CPP_MIN_LOG_LEVEL="3", CUDA_VISIBLE_DEVICES="", JAX_PLATFORMS="cpu")
+import json
+import numpy as np
+import forebay as fb
+
+images = np.random.default_rng(1).integers(0, 256, (256, 12)).astype(np.float32)
+labels = np.arange(256) % 2
+seen = []
+
+def train_step(image, label):
+    assert len(image) == len(label) == 64
+    seen.append([int(x) for x in label])
+"""
+
+
+def program(heading: str, number: int) -> str:
+    """The Python block with that number below a heading."""
+    section = README.partition(f"\n## {heading}\n")[2].partition("\n## ")[0]
+    return re.findall(r"```python\n(.*?)```", section, re.DOTALL)[number]
+
+
+def on_these_arrays(code: str) -> str:
+    """Without the lines that load files."""
+    return re.sub(r"^(images|labels) = np.load.*$", "", code, flags=re.MULTILINE)
+
+
+TEN_LINES = DATA + on_these_arrays(program("Ten lines", 0))
+
+
+def test_stopping_and_going_on_gives_the_uninterrupted_run(tmp_path: Path) -> None:
+    whole = python(TEN_LINES + "print(seen)")
+    stop = program("Ten lines", 1).replace("position.json", str(tmp_path / "position.json"))
+    first, _, second = stop.partition("\n\n")
+    started = TEN_LINES.partition("for epoch in range(3)")[0]
+    head = "for _, batch in zip(range(3), it): train_step(batch['image'], batch['label'])"
+    before = python(started + "list(ds)\n" + first.replace("...", head) + "\nprint(seen)")
+    after = python(started + second + "\nprint(seen)")
+    assert eval(before) == eval(whole)[4:7]
+    assert eval(after) == eval(whole)[7:]
+
+
+FRAMEWORKS = {
+    "torch": (
+        0,
+        "import torch\nmodel = torch.nn.Linear(12, 2)\nloss_of = torch.nn.functional.cross_entropy\n",
+        "assert float(loss.detach()) > 0",
+    ),
+    "jax": (1, "import jax\nweights = np.ones((12, 1), np.float32)\n", ""),
+    "keras": (
+        2,
+        "import keras\nmodel = keras.Sequential([keras.layers.Dense(1, activation='sigmoid')])\n"
+        "model.compile('sgd', 'binary_crossentropy')\n",
+        "assert len(model.history.epoch) == 3",
+    ),
+}
+
+
+@pytest.mark.parametrize("framework", FRAMEWORKS)
+def test_frameworks_take_what_comes_out(framework: str) -> None:
+    if find_spec(framework) is None:
+        pytest.skip(f"{framework} is not installed")
+    number, before, after = FRAMEWORKS[framework]
+    code = program("With PyTorch, JAX, Keras", number)
+    python(TEN_LINES + before + code + after, 180)
+
+
+def test_the_workers_of_a_loader_share_the_rows_of_an_epoch() -> None:
+    if find_spec("torch") is None:
+        pytest.skip("torch is not installed")
+    code = program("With PyTorch, JAX, Keras", 3).replace('train_step(batch["image"], batch["label"])', "note(batch)")
+    note = "import torch\nlabels = np.arange(256)\ndef note(batch): seen.append(batch['label'].tolist())\n"
+    batches = eval(python(DATA + note + code + "print(seen)", 180))
+    assert len(batches) == 12
+    epochs = [list(chain.from_iterable(batches[start : start + 4])) for start in (0, 4, 8)]
+    assert all(sorted(epoch) == list(range(256)) for epoch in epochs)
+    assert len({tuple(epoch) for epoch in epochs}) == 3
