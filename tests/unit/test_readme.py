@@ -89,3 +89,9 @@ def test_the_workers_of_a_loader_share_the_rows_of_an_epoch() -> None:
     epochs = [list(chain.from_iterable(batches[start : start + 4])) for start in (0, 4, 8)]
     assert all(sorted(epoch) == list(range(256)) for epoch in epochs)
     assert len({tuple(epoch) for epoch in epochs}) == 3
+
+
+def test_the_parallel_ways_are_ways() -> None:
+    code = re.sub(r"^(ds\..*?)(  #.*)?$", r"print(len(list(\1)))", program("In parallel", 0), flags=re.MULTILINE)
+    code = code.replace("range(1000)", "range(40)")
+    assert python(f"{DATA}\ndef decode(x): return x * 2\n{code}").split() == ["40", "40", "40", "780", "40"]
