@@ -1,0 +1,176 @@
+"""The fluent face of Forebay: sources make datasets, and every method of one makes another."""
+
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import numpy as np
+from numpy.typing import DTypeLike
+
+from forebay.block import flatten
+from forebay.block.spec import as_dtype
+from forebay.dataset.static import StaticOrMethod
+from forebay.dataset.steps import DatasetSteps
+from forebay.errors import PlanError
+from forebay.ops import Zip
+from forebay.plan import caller
+from forebay.sources import Counter, Generator, Random, Range, single_element, slices
+from forebay.sources.generator import signature_from_types
+
+AUTOTUNE = -1
+INFINITE_CARDINALITY = -1
+UNKNOWN_CARDINALITY = -2
+
+T_co = TypeVar("T_co", covariant=True)
+U = TypeVar("U")
+
+
+class Dataset(DatasetSteps[T_co]):
+    """A lazy, immutable description of a stream of elements.
+
+    Elements are NumPy arrays and scalars, bytes, str or other objects, alone or nested in dicts, tuples, named
+    tuples and dataclasses. Nothing runs until the dataset is iterated over, and every iteration starts anew.
+
+    >>> ds = Dataset.range(6).map(lambda x: x * 10).batch(4)
+    >>> for batch in ds:
+    ...     print(batch)
+    [ 0 10 20 30]
+    [40 50]
+
+    Functions given to a dataset should depend on nothing but their arguments: results may be computed ahead,
+    again after a resume, or in another order than they are handed out in.
+    """
+
+    @staticmethod
+    def range(*args: int, output_type: DTypeLike = np.int64, name: str | None = None) -> "Dataset[Any]":
+        """Numbers as Python's ``range`` gives them: ``range(stop)``, ``(start, stop)`` or ``(start, stop, step)``.
+
+        >>> list(Dataset.range(1, 10, 4, output_type=np.int32))
+        [np.int32(1), np.int32(5), np.int32(9)]
+        """
+        if not 1 <= len(args) <= 3:
+            raise PlanError(f"range() takes one to three numbers, got {len(args)}")
+        start, stop, step = (0, args[0], 1) if len(args) == 1 else (*args, 1)[:3]
+        return Dataset(
+            Range(
+                start=start,
+                stop=stop,
+                step=step,
+                output_type=as_dtype("range", "output_type", output_type),
+                label=name,
+                where=caller(),
+            )
+        )
+
+    @staticmethod
+    def from_tensors(tensors: U, name: str | None = None) -> "Dataset[U]":
+        """A dataset of one element.
+
+        >>> list(Dataset.from_tensors({"x": [1, 2, 3]}))
+        [{'x': array([1, 2, 3])}]
+        """
+        return Dataset(single_element(tensors, name, caller()))
+
+    @staticmethod
+    def from_tensor_slices(tensors: Any, name: str | None = None) -> "Dataset[Any]":
+        """A dataset of the rows of arrays: element i holds row i of each.
+
+        Arrays are not copied, and memory-mapped ones are not loaded. A pandas DataFrame gives dicts of its columns.
+        Other objects that look like arrays, such as an open h5py dataset, are loaded whole: for those that do not
+        fit into memory, ``range(len(x)).map(lambda i: x[i])`` reads row by row.
+
+        >>> list(Dataset.from_tensor_slices(([1, 2], ["a", "b"])))
+        [(np.int64(1), 'a'), (np.int64(2), 'b')]
+        """
+        return Dataset(slices(tensors, name, caller()))
+
+    @staticmethod
+    def from_generator(
+        generator: Callable[..., Any],
+        output_types: Any = None,
+        output_shapes: Any = None,
+        args: tuple[Any, ...] | None = None,
+        output_signature: Any = None,
+        name: str | None = None,
+    ) -> "Dataset[Any]":
+        """Elements from a function that returns an iterator; it is called anew for every iteration.
+
+        To resume, the function is called again and elements are skipped, unless its iterator has
+        ``state_dict`` and ``load_state_dict``: then its own state is saved and loaded.
+
+        Args:
+            generator: returns an iterable; called with `args`.
+            output_types: the older form of `output_signature`, together with `output_shapes`.
+            output_shapes: see `output_types`.
+            args: arguments for `generator`.
+            output_signature: a structure of ``TensorSpec`` that elements are cast to and checked against.
+                Without it the first element sets structure and dtypes.
+            name: what to call this step in errors and plans.
+
+        >>> list(Dataset.from_generator(lambda: (i * i for i in range(4))))
+        [np.int64(0), np.int64(1), np.int64(4), np.int64(9)]
+        """
+        if output_types is not None:
+            if output_signature is not None:
+                raise PlanError("from_generator(): give output_signature or output_types, not both")
+            output_signature = signature_from_types(output_types, output_shapes)
+        return Dataset(
+            Generator(
+                generator=generator,
+                args=args if args is not None else (),
+                output_signature=output_signature,
+                label=name,
+                where=caller(),
+            )
+        )
+
+    @staticmethod
+    def random(
+        seed: int | None = None, rerandomize_each_iteration: bool | None = None, name: str | None = None
+    ) -> "Dataset[np.int64]":
+        """Random whole numbers from 0 to 2**32 - 1, without end.
+
+        Args:
+            seed: fixes the numbers for ever.
+            rerandomize_each_iteration: other numbers in every iteration, the same ones for the same iteration.
+            name: what to call this step in errors and plans.
+
+        >>> list(Dataset.random(seed=1).take(2))
+        [np.int64(3884011773), np.int64(3150830517)]
+        """
+        again = bool(rerandomize_each_iteration) if rerandomize_each_iteration is None else rerandomize_each_iteration
+        return Dataset(Random(seed=seed, rerandomize_each_iteration=again, label=name, where=caller()))
+
+    @staticmethod
+    def counter(start: int = 0, step: int = 1, dtype: DTypeLike = np.int64, name: str | None = None) -> "Dataset[Any]":
+        """Numbers from `start` in steps of `step`, without end.
+
+        >>> list(Dataset.counter(start=5, step=2).take(3))
+        [np.int64(5), np.int64(7), np.int64(9)]
+        """
+        return Dataset(
+            Counter(start=start, step=step, dtype=as_dtype("counter", "dtype", dtype), label=name, where=caller())
+        )
+
+    @StaticOrMethod
+    def zip(*args: Any, datasets: Any = None, name: str | None = None) -> "Dataset[Any]":
+        """Elements of several datasets side by side, as long as all have one. Any structure of datasets will do.
+
+        ``a.zip(b)`` is ``Dataset.zip(a, b)``.
+
+        >>> a, b = Dataset.range(3), Dataset.from_tensor_slices(["x", "y"])
+        >>> list(Dataset.zip(a, b))
+        [(np.int64(0), 'x'), (np.int64(1), 'y')]
+        >>> list(Dataset.zip({"n": a, "s": b}).take(1))
+        [{'n': np.int64(0), 's': 'x'}]
+        """
+        if bool(args) == (datasets is not None):
+            raise PlanError("zip(): give datasets, either one by one or in one structure")
+        given = datasets if datasets is not None else args[0] if len(args) == 1 else args
+        leaves, shape = flatten(given)
+        for leaf in leaves:
+            if not isinstance(leaf, Dataset):
+                hint = "; put datasets into a tuple or a dict" if isinstance(leaf, list) else ""
+                raise PlanError(f"zip(): {leaf!r} is not a Dataset{hint}")
+        if not leaves:
+            raise PlanError("zip(): there are no datasets")
+        return Dataset(Zip(inputs=tuple(leaf.plan for leaf in leaves), shape=shape, label=name, where=caller()))

@@ -1,0 +1,202 @@
+"""What a dataset can be asked without adding a step to it: its elements, its length, its plan."""
+
+import copy
+import sys
+import time
+from collections.abc import Callable
+from typing import IO, Any, Generic, TypeVar
+
+from forebay.block import START
+from forebay.errors import DataError, FunctionError, LengthError, PlanError
+from forebay.iterator import DatasetIterator
+from forebay.ops.options import plan_options
+from forebay.options import Options
+from forebay.plan import INFINITE, Node, build, caller, optimise, own_seeds, with_seeds
+from forebay.plan.check import function, step_name
+from forebay.plan.explain import explain
+from forebay.plan.fingerprint import function_name
+from forebay.plan.identity import plan_lines
+from forebay.plan.spec import element_spec
+from forebay.rules import RULES
+from forebay.run import Reader, Setup
+from forebay.run.cpus import available_cpus
+from forebay.run.crew import Crew, Parking
+from forebay.run.meter import StageStats
+from forebay.run.parallelism import Parallelism
+from forebay.run.stats import table
+from forebay.run.tuner import Tuner
+
+T_co = TypeVar("T_co", covariant=True)
+U = TypeVar("U")
+S = TypeVar("S")
+
+
+class RunnableDataset(Generic[T_co]):
+    """A plan, and everything that runs or describes it."""
+
+    def __init__(self, plan: Node) -> None:
+        if not isinstance(plan, Node):
+            raise PlanError(
+                f"Dataset({type(plan).__name__}): datasets are made by from_tensor_slices() of arrays, "
+                "from_generator() of a function that returns an iterator, from_tensors() of one element, and others"
+            )
+        # Every method ends here, so that none can forget it.
+        step_name(plan.describe().partition("(")[0], plan.label)
+        self.plan = plan
+        self._epochs = 0
+        self._seeds: list[int] | None = None
+        self._lines: list[str] | None = None
+        self._parking = Parking()
+
+    def reduce(self, initial_state: S, reduce_func: Callable[[Any, Any], U]) -> S | U:
+        """All elements folded into one value: ``state = reduce_func(state, element)`` for each.
+
+        What the function returns is passed on as it is; the initial state only comes out if there are no elements.
+
+        >>> Dataset.range(5).reduce(0, lambda total, x: total + x)
+        np.int64(10)
+        """
+        function("reduce", "reduce_func", reduce_func)
+        state: S | U = initial_state
+        with iter(self) as elements:
+            for index, element in enumerate(elements):
+                try:
+                    state = reduce_func(state, element)
+                except Exception as error:
+                    raise FunctionError(
+                        f"reduce at {caller()}, element {index}: {function_name(reduce_func)} raised "
+                        f"{type(error).__name__}: {error}"
+                    ) from error
+        return state
+
+    def as_numpy_iterator(self) -> "DatasetIterator[T_co]":
+        """The same as ``iter(dataset)``: elements are NumPy already.
+
+        >>> next(Dataset.range(3).as_numpy_iterator())
+        np.int64(0)
+        """
+        return iter(self)
+
+    def cardinality(self) -> int:
+        """How many elements there are: a number, INFINITE_CARDINALITY or UNKNOWN_CARDINALITY.
+
+        >>> Dataset.range(10).batch(4).cardinality()
+        3
+        """
+        return self.plan.cardinality()
+
+    def __len__(self) -> int:
+        count = self.cardinality()
+        if count < 0:
+            why = "it is infinite" if count == INFINITE else "only iterating over it can tell"
+            raise LengthError(f"this dataset has no length: {why}; cardinality() tells which")
+        return count
+
+    def __bool__(self) -> bool:
+        # Otherwise truth would be length, which some datasets do not have.
+        return True
+
+    @property
+    def element_spec(self) -> Any:
+        """The structure of elements with a TensorSpec at each leaf.
+
+        Behind a function (``map``, ``flat_map``, ``from_generator`` without a signature) it is that of the first
+        element, which is computed to find out.
+
+        >>> Dataset.range(10).map(lambda x: {"x": x}).batch(5).element_spec
+        {'x': TensorSpec(shape=(None,), dtype=int64)}
+        """
+        return element_spec(with_seeds(self.plan, self._run_seeds()), self._peek)
+
+    def _peek(self, node: Node) -> Any:
+        setup = self._setup()
+        operator = build(optimise(node, setup.rules), setup)
+        try:
+            reader = Reader(operator)
+            reader.seek(START, 0)
+            block = reader.read(1)
+        finally:
+            operator.close()
+        if block is None:
+            raise DataError(f"{node.site} gives no elements, so its element_spec cannot be told")
+        return block.structure.unflatten([column.spec for column in block.columns])
+
+    def options(self) -> Options:
+        """The settings in force: those given with ``with_options``, later ones first, then the defaults.
+
+        >>> Dataset.range(3).options().block_bytes
+        1048576
+        """
+        return plan_options(self.plan)
+
+    def explain(self, file: IO[str] | None = None, *, analyze: bool = False, seconds: float = 10.0) -> None:
+        """Print the plan as written and as it will run, the last step first, with the elements that come out of each.
+
+        Where a step's workers were left to AUTOTUNE or ``executor="auto"``, what earlier iterations found is said too.
+
+        Args:
+            file: where to print; the standard output by default.
+            analyze: also run the dataset, to its end or for so many seconds, and print what every step did.
+            seconds: how long that may take.
+
+        >>> Dataset.range(100).shuffle(10, seed=1).skip(0).batch(32).explain()
+        As written:
+          batch(batch_size=32, drop_remainder=False)  4 elements
+          skip(count=0)                               100 elements
+          shuffle(buffer_size=10, seed=1)             100 elements
+          range(start=0, stop=100, step=1)            100 elements
+        <BLANKLINE>
+        As it runs:
+          batch(batch_size=32, drop_remainder=False)         4 elements
+          shuffle(buffer_size=10, seed=1, reads='permuted')  100 elements
+          range(start=0, stop=100, step=1)                   100 elements
+        """
+        out = file or sys.stdout
+        stats = self._run_for(seconds) if analyze else []
+        runs = optimise(with_seeds(self.plan, self._run_seeds()), self._setup().rules)
+        print(explain(self.plan, runs, self._parking.found()), file=out)
+        if analyze:
+            print("", "As it ran:", table(stats), sep="\n", file=out)
+
+    def _run_for(self, seconds: float) -> list[StageStats]:
+        # Of its own, so that looking does not count as an epoch.
+        dataset: RunnableDataset[T_co] = copy.copy(self)
+        with iter(dataset) as it:
+            end = time.perf_counter() + seconds
+            for _ in it:
+                if time.perf_counter() > end:
+                    break
+            return it.stats()
+
+    def __iter__(self) -> "DatasetIterator[T_co]":
+        epoch, self._epochs = self._epochs, self._epochs + 1
+        if self._lines is None:
+            self._lines = plan_lines(self.plan)
+        return DatasetIterator(self.plan, self._lines, self._setup(), self._run_seeds(), epoch, self._go_on_from)
+
+    def _run_seeds(self) -> list[int]:
+        """The seeds of unseeded steps: their own, or those of the run that a loaded state came from."""
+        if self._seeds is None:
+            self._seeds = own_seeds(self.plan)
+        return self._seeds
+
+    def _go_on_from(self, seeds: list[int], epoch: int) -> None:
+        """An iterator has loaded a state: the next iterations are those that followed in the run it came from."""
+        self._seeds = seeds
+        self._epochs = epoch
+
+    def _setup(self) -> Setup:
+        options = self.options()
+        assert options.block_bytes is not None
+        cpus = options.autotune.cpu_budget or available_cpus()
+        parallelism = Parallelism(
+            cpus=cpus,
+            most=options.threading.private_threadpool_size,
+            intra_op=options.threading.max_intra_op_parallelism,
+            deterministic=options.deterministic is not False,
+            crew=Crew(self._parking, Tuner(cpus, enabled=options.autotune.enabled is not False)),
+        )
+        return Setup(options.block_bytes, RULES if options.optimize else (), parallelism=parallelism)
+
+    def __repr__(self) -> str:
+        return f"<Dataset {self.plan.describe()}>"
