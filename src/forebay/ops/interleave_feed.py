@@ -41,7 +41,7 @@ class Feed:
         self._source = source
         self._reader = Reader(source)
         self._datasets = datasets
-        self._ahead = ahead
+        self.ahead = ahead
         self.seek(START, 0, 0, {})
 
     def seek(self, at: Cursor | None, index: int, epoch: int, starts: dict[int, Cursor]) -> None:
@@ -88,7 +88,7 @@ class Feed:
 
     def prepare(self) -> None:
         """Have the next datasets opened and their first rows fetched, if that is wanted ahead of need."""
-        self._look_ahead(self._ahead)
+        self._look_ahead(self.ahead)
 
     def restore(self, saved: list[SavedSlot]) -> dict[int, Slot]:
         """The slots of a saved state by number, made again from their elements."""

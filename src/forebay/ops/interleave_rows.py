@@ -21,11 +21,14 @@ ENDLESS = 1 << 62
 
 # Below this, what a block costs as a whole begins to show in the cost of a row.
 _LEAST_BYTES = 1 << 17
+# Datasets that ``flat_map`` may have open ahead of the one whose turn it is.
+_MOST_OPEN = 32
 
 
 @dataclass(frozen=True, slots=True)
 class Cycle:
-    """So many `slots` take turns of `turn` rows; `threads` fetch them and open as many datasets ahead.
+    """So many `slots` take turns of `turn` rows; `threads` fetch them and open as many datasets ahead. If they are
+    `tuned`, others may do so later.
 
     With `free_order` whichever slots have rows take turns. A cursor tells where each slot is, so the others may
     differ from those it was saved under, and the number of slots too, where turns are endless.
@@ -35,6 +38,7 @@ class Cycle:
     turn: int
     threads: int
     free_order: bool
+    tuned: bool = False
 
 
 class InterleavedRows(Operator):
@@ -58,7 +62,7 @@ class InterleavedRows(Operator):
         self._threads = cycle.threads
         self._free_order = cycle.free_order
         self._gate = setup.gate
-        self._supply = Supply(site)
+        self._supply = Supply(site, self.meter)
         self._datasets = InnerDatasets(site, map_func, seed, _for_inner(setup, cycle.slots))
         self._feed = Feed(self._supply, source, self._datasets, cycle.threads)
         # Blocks that are handed on as they are cannot be made to fit.
@@ -72,6 +76,10 @@ class InterleavedRows(Operator):
         self._slot = 0
         self._done = 0  # Rows of the turn of `_slot` that have been given.
         self._state_due = True
+        self.tuned_workers = cycle.threads
+        self.most_workers = cycle.slots if cycle.turn < ENDLESS else _MOST_OPEN
+        if cycle.tuned and cycle.threads:
+            setup.parallelism.crew.tuner.add(self)
 
     @property
     def free(self) -> bool:
@@ -117,6 +125,7 @@ class InterleavedRows(Operator):
         self._state_due = True
         try:
             self._begin()
+            self._tune()
             if self._free_order and self._gate.open:
                 # Not coalesced: what is ready does not wait for what is not.
                 self.raise_pending()
@@ -145,6 +154,17 @@ class InterleavedRows(Operator):
                 if waiting is not None:
                     waiting.ask()
             self._feed.prepare()
+
+    def _tune(self) -> None:
+        if self._threads != self.tuned_workers:
+            self._threads = self._feed.ahead = self.tuned_workers
+            if self._executor is not None:
+                self._executor.resize(self._threads)
+
+    def load(self) -> tuple[int, int, str]:
+        """Slots with rows at hand, and the threads that fetch more."""
+        waiting = sum(slot is not None and slot.waiting for slot in list(self._slots))
+        return waiting, self._threads, "thread" if self._threads else ""
 
     def _next_rows(self) -> Block | None:
         began = time.perf_counter()

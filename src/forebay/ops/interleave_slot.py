@@ -1,5 +1,6 @@
 """One place in the cycle of ``interleave``: an inner dataset, the rows of it at hand, and the way to more."""
 
+import time
 from collections.abc import Callable
 from queue import SimpleQueue
 from typing import Any
@@ -7,6 +8,8 @@ from typing import Any
 from forebay.block import Block, Cursor, Uniform
 from forebay.ops.inner import Inner, check_inner
 from forebay.run import Site
+from forebay.run.meter import Meter
+from forebay.run.uninterrupted import take
 
 
 class Supply:
@@ -20,8 +23,9 @@ class Supply:
     then waits for a notice misses none; and a SimpleQueue, unlike a Condition, is never left locked by a Ctrl-C.
     """
 
-    def __init__(self, site: Site) -> None:
+    def __init__(self, site: Site, meter: Meter) -> None:
         self.site = site
+        self.meter = meter
         self.uniform = Uniform()
         self.submit: Callable[[Callable[[], None]], object] | None = None
         self._notices: SimpleQueue[None] = SimpleQueue()
@@ -32,7 +36,9 @@ class Supply:
 
     def wait(self) -> None:
         """Until a slot has got something, or had before; look at the slots and, if need be, wait again."""
-        self._notices.get()
+        began = time.perf_counter()
+        take(self._notices)
+        self.meter.waited += time.perf_counter() - began
         self.forget()
 
     def forget(self) -> None:
@@ -52,11 +58,17 @@ class Slot:
         self._given = 0  # Rows of the block that have been read.
         self._asked = False
         self._outcome: tuple[Block | None, BaseException | None] | None = None
+        self._spent = (0.0, 0.0)  # Seconds that the outcome took, and of processor time.
         self._begun = False
         self.ended = False
         self.error: Exception | None = None
         self.first: Cursor | None = None
         """Where the rows began, once some have come, if they come in a free order: it holds the log of that."""
+
+    @property
+    def waiting(self) -> bool:
+        """Whether rows are there that nobody has asked for."""
+        return self._block is not None or self._outcome is not None
 
     @property
     def origin(self) -> Cursor:
@@ -92,6 +104,10 @@ class Slot:
             if outcome is not None:
                 self._asked = False
                 self._supply.forget()
+                if self._supply.submit is not None:
+                    # Otherwise the time is in the caller's already.
+                    self._supply.meter.worked += self._spent[0]
+                    self._supply.meter.cpu += self._spent[1]
                 self._receive(*outcome)
         return 0 if self._block is None else self._block.rows - self._given
 
@@ -112,10 +128,12 @@ class Slot:
     def _fetch(self) -> None:
         block: Block | None = None
         failure: BaseException | None = None
+        began, cpu = time.perf_counter(), time.thread_time()
         try:
             block = self._inner.next()
         except BaseException as error:
             failure = error
+        self._spent = time.perf_counter() - began, time.thread_time() - cpu
         self._outcome = (block, failure)
         self._supply.notify()
 

@@ -1,7 +1,7 @@
 """What ``flat_map`` and ``interleave`` have in common: a function that makes datasets, and who reads those."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal, get_args
 
 from forebay.errors import InternalError, PlanError
@@ -55,6 +55,6 @@ class MakesDatasets(Parallel):
         if self.seed is None:
             raise InternalError(f"{self.kind}() has no seed after resolve_seeds")
         threads = self.threads(setup)
-        cycle = self.cycle(threads, threads > 0 and self.free_order(setup))
+        cycle = replace(self.cycle(threads, threads > 0 and self.free_order(setup)), tuned=self.tuned)
         source = build(self.input, setup.with_unit(1))
         return InterleavedRows(self.site, self.map_func, self.seed, setup, source, cycle)
