@@ -12,8 +12,10 @@ from forebay.errors import (
     FunctionError,
     LengthError,
     PlanError,
+    SpillError,
 )
 from forebay.iterator import DatasetIterator
+from forebay.ledger import Ledger
 from forebay.options import Options
 
 __version__ = "0.1.0"
@@ -30,10 +32,12 @@ __all__ = [
     "DatasetIterator",
     "ForebayError",
     "FunctionError",
+    "Ledger",
     "LengthError",
     "NoneSpec",
     "Options",
     "PlanError",
+    "SpillError",
     "TensorSpec",
     "errors",
 ]

@@ -4,6 +4,7 @@ ForebayError
 ├── PlanError        a dataset cannot be built as written (also a ValueError)
 ├── DataError        an element cannot go through an operator: shapes, dtypes, structure
 │   └── TransferError    it cannot go to a worker process, or its result cannot come back
+├── SpillError       what does not fit into memory cannot be written to disk
 ├── FunctionError    a function of the user's raised; the original is ``__cause__``
 ├── CursorError      a saved state does not fit the dataset it is loaded into
 ├── LengthError      a dataset without a known, finite length is asked for it (also a TypeError)
@@ -27,6 +28,10 @@ class DataError(ForebayError):
 
 class TransferError(DataError):
     """An element cannot be sent to a worker process, or what a function made of it cannot be sent back."""
+
+
+class SpillError(ForebayError):
+    """What does not fit into memory cannot be written to disk either."""
 
 
 class FunctionError(ForebayError):

@@ -1,9 +1,12 @@
 """Settings of a pipeline that never change what it produces."""
 
+import os
 from dataclasses import dataclass, field, fields, is_dataclass, replace
 from typing import Any, TypeVar
 
 from forebay.errors import PlanError
+from forebay.ledger import Ledger
+from forebay.sizes import parse_size
 
 O = TypeVar("O")  # noqa: E741 - any of the classes below
 
@@ -43,6 +46,12 @@ class Options:
         optimize: rewrite the plan before running it; see ``Dataset.explain``.
         block_bytes: the size that blocks grow to. Larger blocks cost less per row and more memory per stage.
         deterministic: False lets parallel steps that do not say otherwise give their results as they come.
+        memory: the most bytes that buffers may hold together: a number, a text such as "2GiB" or "500MB", a fraction
+            of what the container or the host has left, or a ``Ledger`` that several datasets share. By default half
+            of what is left.
+        spill_dir: where to put what does not fit into that. By default the system's temporary folder, or ``/var/tmp``
+            if that one is only memory.
+        spill_limit: the most bytes to put there.
         threading: see ``Threading``.
         autotune: see ``Autotune``.
 
@@ -59,6 +68,9 @@ class Options:
     optimize: bool | None = None
     block_bytes: int | None = None
     deterministic: bool | None = None
+    memory: "str | int | float | Ledger | None" = None
+    spill_dir: "str | os.PathLike[str] | None" = None
+    spill_limit: "str | int | None" = None
     threading: Threading = field(default_factory=Threading)
     autotune: Autotune = field(default_factory=Autotune)
 
@@ -70,6 +82,12 @@ class Options:
         for name in ("optimize", "deterministic"):
             _flag(name, getattr(self, name))
         _count("block_bytes", self.block_bytes)
+        if self.memory is not None and not isinstance(self.memory, Ledger):
+            parse_size("Options.memory", self.memory, 1 << 30)
+        if self.spill_limit is not None:
+            parse_size("Options.spill_limit", self.spill_limit, 0)
+        if self.spill_dir is not None and not isinstance(self.spill_dir, (str, os.PathLike)):
+            raise PlanError(f"Options.spill_dir must be a path, got {self.spill_dir!r}")
         for name, kind in (("threading", Threading), ("autotune", Autotune)):
             if not isinstance(getattr(self, name), kind):
                 raise PlanError(

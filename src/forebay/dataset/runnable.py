@@ -9,6 +9,7 @@ from typing import IO, Any, Generic, TypeVar
 from forebay.block import START
 from forebay.errors import DataError, FunctionError, LengthError, PlanError
 from forebay.iterator import DatasetIterator
+from forebay.ledger import Ledger
 from forebay.ops.options import plan_options
 from forebay.options import Options
 from forebay.plan import INFINITE, Node, build, caller, optimise, own_seeds, with_seeds
@@ -23,8 +24,16 @@ from forebay.run.cpus import available_cpus
 from forebay.run.crew import Crew, Parking
 from forebay.run.meter import StageStats
 from forebay.run.parallelism import Parallelism
+from forebay.run.spill import SpillStore
 from forebay.run.stats import table
 from forebay.run.tuner import Tuner
+from forebay.sizes import memory_left, parse_size
+
+# Of the memory that is left, by default.
+_SHARE = 0.5
+# Blocks are at most this part of the budget for every step, and at least this large.
+_SHARES = 16
+_LEAST_BLOCK = 4096
 
 T_co = TypeVar("T_co", covariant=True)
 U = TypeVar("U")
@@ -196,7 +205,28 @@ class RunnableDataset(Generic[T_co]):
             deterministic=options.deterministic is not False,
             crew=Crew(self._parking, Tuner(cpus, enabled=options.autotune.enabled is not False)),
         )
-        return Setup(options.block_bytes, RULES if options.optimize else (), parallelism=parallelism)
+        ledger = _ledger(options)
+        limit = options.spill_limit
+        return Setup(
+            # Every step holds a few blocks at any time, and has to get by on its share of the budget.
+            min(options.block_bytes, max(_LEAST_BLOCK, ledger.budget // (_SHARES * _steps(self.plan)))),
+            RULES if options.optimize else (),
+            parallelism=parallelism,
+            ledger=ledger,
+            spill=SpillStore(options.spill_dir, None if limit is None else parse_size("Options.spill_limit", limit, 0)),
+        )
 
     def __repr__(self) -> str:
         return f"<Dataset {self.plan.describe()}>"
+
+
+def _ledger(options: Options) -> Ledger:
+    """The one that was given, or one of its own."""
+    if isinstance(options.memory, Ledger):
+        return options.memory
+    left = memory_left()
+    return Ledger(parse_size("Options.memory", _SHARE if options.memory is None else options.memory, left))
+
+
+def _steps(node: Node) -> int:
+    return 1 + sum(map(_steps, node.inputs))

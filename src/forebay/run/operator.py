@@ -7,9 +7,11 @@ from typing import Any
 
 from forebay.block import Block, Cursor
 from forebay.errors import DataError, ForebayError, FunctionError
+from forebay.ledger import Ledger
 from forebay.run.gate import Gate
 from forebay.run.meter import Meter
 from forebay.run.parallelism import Parallelism
+from forebay.run.spill import SpillStore
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +44,8 @@ class Setup:
     Blocks grow to `block_bytes`, and hold a multiple of `unit` rows where that is free to choose. Sources that read
     by number may begin with blocks of `first` rows. `rules` are those that plans made while running (as in
     ``flat_map``) are optimised with. Only while the `gate` is open may rows come in another order than the usual one.
-    `parallelism` is what steps may use of the machine.
+    `parallelism` is what steps may use of the machine, `ledger` what they may hold in memory, and `spill` where the
+    rest goes.
     """
 
     block_bytes: int
@@ -51,6 +54,8 @@ class Setup:
     first: int = 1
     gate: Gate = field(default_factory=Gate)
     parallelism: Parallelism = field(default_factory=Parallelism)
+    ledger: Ledger = field(default_factory=lambda: Ledger(1 << 62))
+    spill: SpillStore = field(default_factory=SpillStore)
 
     def with_unit(self, unit: int) -> "Setup":
         """The same for an operator whose rows are wanted in multiples of `unit`."""

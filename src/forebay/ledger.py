@@ -1,0 +1,102 @@
+"""Who may hold how many bytes."""
+
+import threading
+import weakref
+
+from forebay.sizes import memory_left, parse_size
+
+
+class Ledger:
+    """A budget of bytes that the buffers of one or several running pipelines share.
+
+    Buffers ask before they grow. One that is refused does not wait here: it makes do with what it has (works less far
+    ahead, spills to disk), so no two of them can wait for each other. What a step needs to move at all, one block in
+    hand, is noted but never refused.
+
+    >>> import forebay as fb
+    >>> ledger = fb.Ledger("1MiB")
+    >>> train = fb.Dataset.range(10).prefetch(2).with_options(fb.Options(memory=ledger))
+    >>> test = fb.Dataset.range(5).prefetch(2).with_options(fb.Options(memory=ledger))
+    >>> len(list(train)), len(list(test)), ledger.held
+    (10, 5, 0)
+    """
+
+    def __init__(self, budget: "int | str | float") -> None:
+        self.budget = parse_size("Ledger", budget, memory_left())
+        self._lock = threading.Lock()
+        self._held = 0
+        self._peak = 0
+        self._leases: weakref.WeakSet[Lease] = weakref.WeakSet()
+
+    @property
+    def held(self) -> int:
+        """Bytes that buffers hold at the moment."""
+        return self._held
+
+    @property
+    def peak(self) -> int:
+        """The most that was ever held at once."""
+        return self._peak
+
+    def lease(self, owner: str) -> "Lease":
+        """A part of the budget for a buffer, empty at first. It ends with ``release``, or when nobody refers to it."""
+        lease = Lease(self, owner)
+        with self._lock:
+            self._leases.add(lease)
+        return lease
+
+    def holders(self) -> dict[str, int]:
+        """Bytes by owner, the largest first."""
+        with self._lock:
+            leases = list(self._leases)
+        found: dict[str, int] = {}
+        for lease in leases:
+            if lease.held:
+                found[lease.owner] = found.get(lease.owner, 0) + lease.held
+        return dict(sorted(found.items(), key=lambda item: -item[1]))
+
+    def _change(self, difference: int, refusable: bool) -> bool:
+        with self._lock:
+            if refusable and difference > 0 and self._held + difference > self.budget:
+                return False
+            self._held += difference
+            self._peak = max(self._peak, self._held)
+            return True
+
+
+class Lease:
+    """What one buffer holds. Used by one thread at a time."""
+
+    def __init__(self, ledger: Ledger, owner: str) -> None:
+        self._ledger = ledger
+        self._amount = [0]
+        self.owner = owner
+        # The list outlives the lease, so that what it held is given back whatever becomes of it.
+        weakref.finalize(self, _give_back, ledger, self._amount)
+
+    @property
+    def held(self) -> int:
+        """Bytes."""
+        return self._amount[0]
+
+    def ask(self, total: int) -> bool:
+        """Hold `total` bytes from now on, if there is room; whether there is. Less than before is always granted."""
+        return self._set(total, refusable=True)
+
+    def note(self, total: int) -> None:
+        """Hold `total` bytes in any case: what a step cannot do without."""
+        self._set(total, refusable=False)
+
+    def release(self) -> None:
+        """Hold nothing."""
+        self.note(0)
+
+    def _set(self, total: int, refusable: bool) -> bool:
+        granted = self._ledger._change(total - self._amount[0], refusable)
+        if granted:
+            self._amount[0] = total
+        return granted
+
+
+def _give_back(ledger: Ledger, amount: list[int]) -> None:
+    ledger._change(-amount[0], refusable=False)
