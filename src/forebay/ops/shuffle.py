@@ -8,7 +8,8 @@ import numpy as np
 
 from forebay._native import permute
 from forebay.block import Block, Cursor, Indices
-from forebay.errors import InternalError, PlanError
+from forebay.errors import InternalError
+from forebay.ops.external_shuffle import ExternalShuffle
 from forebay.ops.prefetch import prefetch_below
 from forebay.ops.shuffle_buffer import ShuffleBuffer
 from forebay.plan.check import flag, keep_seed, keep_whole
@@ -39,11 +40,6 @@ class Shuffle(Node):
             keep_whole(self, "buffer_size", 1)
         keep_seed(self)
         flag("shuffle", "reshuffle_each_iteration", self.reshuffle_each_iteration)
-        if self.buffer_size is None and self.input.access() is None:
-            raise PlanError(
-                f"shuffle() without buffer_size needs rows that can be read by number, and {self.input.kind} "
-                "does not offer that: give a buffer_size, or shuffle before it"
-            )
 
     @cached_property
     def whole(self) -> bool:
@@ -82,14 +78,15 @@ class Shuffle(Node):
         """By number where everything is shuffled or a rule says so; otherwise through a buffer of rows."""
         if self.seed is None:
             raise InternalError("shuffle() has no seed after resolve_seeds")
-        if self.whole:
-            whole = self.access()
-            assert whole is not None
+        whole = self.access() if self.whole else None
+        if whole is not None:
             reads = ReadRows(self.site, whole, setup)
             # Work that the user wanted on a thread stays on one, though it is now done in another order.
             ahead = prefetch_below(self.input)
             return reads if ahead is None else ahead.around(reads, setup)
-        assert self.buffer_size is not None
+        if self.buffer_size is None:
+            source = build(self.input, setup.with_unit(1))
+            return ExternalShuffle(self.site, source, setup, self.seed, self.reshuffle_each_iteration)
         access = self.input.access() if self.by_number else None
         if access is not None:
             return _PermutedReads(self, access, setup)
