@@ -99,6 +99,26 @@ void read_rows(int file, std::int64_t offset, std::int64_t stride, Ints rows, By
   }
 }
 
+void write_rows(int file, Ints rows, Bytes values) {
+  require(rows.size() > 0 && values.size() > 0 && values.size() % rows.size() == 0,
+          "values do not hold a whole number of bytes per row");
+  const std::size_t row_bytes = values.size() / rows.size();
+  const auto last = static_cast<std::int64_t>((static_cast<std::size_t>(INT64_MAX) - values.size()) / row_bytes);
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    check_index(rows.data()[i] < 0 || rows.data()[i] > last ? static_cast<std::ptrdiff_t>(i) : -1, "row");
+  }
+  int error = 0;
+  {
+    nb::gil_scoped_release unlocked;
+    error = forebay::write_rows(file, row_bytes, rows.data(), rows.size(), values.data());
+  }
+  if (error != 0) {
+    errno = error;
+    PyErr_SetFromErrno(PyExc_OSError);
+    throw nb::python_error();
+  }
+}
+
 }  // namespace
 
 NB_MODULE(_native, m) {
@@ -113,4 +133,6 @@ NB_MODULE(_native, m) {
         "For each slot in turn: move its entry to out and the last live entry into the slot.");
   m.def("read_rows", &read_rows, nb::arg("file"), nb::arg("offset"), nb::arg("stride"), nb::arg("rows").noconvert(), nb::arg("out").noconvert(),
         "Read rows of equal size from an open file, row r lying at offset + r * stride, into out.");
+  m.def("write_rows", &write_rows, nb::arg("file"), nb::arg("rows").noconvert(), nb::arg("values").noconvert(),
+        "Write rows of equal size to an open file, row r at r times that size.");
 }

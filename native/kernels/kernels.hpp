@@ -33,4 +33,8 @@ constexpr int kEndOfFile = -1;
 int read_rows(int file, std::int64_t offset, std::int64_t stride, std::size_t row_bytes, const std::int64_t* rows,
               std::size_t count, std::uint8_t* out);
 
+// Writes `count` rows of `row_bytes` bytes each from `in`, row r to r * row_bytes of the file. Rows that lie behind one
+// another in both are written at once. Returns 0, or the errno of the write that failed.
+int write_rows(int file, std::size_t row_bytes, const std::int64_t* rows, std::size_t count, const std::uint8_t* in);
+
 }  // namespace forebay

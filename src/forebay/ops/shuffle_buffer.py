@@ -10,6 +10,7 @@ from forebay.block import Block, Cursor, Indices, RowError, concat_blocks
 from forebay.run import Operator, Pace, Reader, Setup, Site
 from forebay.run.picks import Picks
 from forebay.run.row_store import RowStore
+from forebay.run.spilled_rows import SpilledRows
 
 # The input's cursor is kept for one row in so many of the buffer's size: a cursor may hold a log, which grows.
 _MARKS = 64
@@ -29,11 +30,16 @@ class ShuffleBuffer(Operator):
         self._seed = seed
         self._each_epoch = each_epoch
         self._pace = Pace(setup.block_bytes, setup.unit)
+        self._spill = setup.spill
+        self._lease = setup.ledger.lease(str(site))
+        self._store: RowStore | SpilledRows = RowStore()
         self._reset(0)
 
     def _reset(self, epoch: int) -> None:
         self._picks = Picks(self._size, self._seed, epoch if self._each_epoch else 0)
+        self._store.close()
         self._store = RowStore()
+        self._lease.release()
         self._marks: deque[tuple[int, Cursor]] = deque()  # Row numbers and their cursors, oldest first.
         self._read = 0  # Rows of the input read so far, counted from its very start.
         self._total: int | None = None  # Rows of the input, once it has ended.
@@ -145,6 +151,25 @@ class ShuffleBuffer(Operator):
             self._store.put(slots, block)
         except RowError as fault:
             raise self.site.data_error(self._read - block.rows, fault.text) from None
+        # A buffer that grows is copied once in a while, so that for a moment there are two of it.
+        if isinstance(self._store, RowStore) and not self._lease.ask(2 * self._store.nbytes):
+            self._move_to_disk(self._store)
+
+    def _move_to_disk(self, rows: RowStore) -> None:
+        """The budget has no room for more rows: from now on all of them are on disk."""
+        spilled = SpilledRows(self._spill)
+        for start in range(0, len(rows), self._pace.rows):
+            slots = np.arange(start, min(start + self._pace.rows, len(rows)))
+            spilled.put(slots, rows.take(slots))
+        rows.close()
+        self._store = spilled
+        self._lease.release()
+
+    def close(self) -> None:
+        """Let go of the rows."""
+        self._store.close()
+        self._lease.release()
+        super().close()
 
     def _state(self) -> dict[str, Any]:
         """Where to begin reading again so that every row of the buffer comes by."""

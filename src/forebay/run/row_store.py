@@ -8,6 +8,9 @@ from numpy.typing import NDArray
 from forebay.block import Block, Column, Indices, Structure, Uniform, column_from_rows
 from forebay.block.dense import Dense
 
+# What a Python object takes up besides its contents, an array above all.
+_OBJECT = 112
+
 
 class RowStore:
     """Slots 0, 1, 2 ... of rows with one structure. Grows with the highest slot used."""
@@ -16,6 +19,7 @@ class RowStore:
         self._uniform = Uniform()
         self._structure: Structure | None = None
         self._slots: list[_Slots] = []
+        self._used = 0
 
     def put(self, slots: Indices, block: Block) -> None:
         """Put row i of the block into slots[i]. RowError if its structure or dtypes differ from those before."""
@@ -25,6 +29,19 @@ class RowStore:
             self._slots = [_Slots() for _ in block.columns]
         for kept, column in zip(self._slots, block.columns):
             kept.put(slots, column)
+        self._used = max(self._used, int(slots.max()) + 1)
+
+    def __len__(self) -> int:
+        return self._used
+
+    @property
+    def nbytes(self) -> int:
+        """About how much memory the rows take up."""
+        return sum(kept.nbytes for kept in self._slots)
+
+    def close(self) -> None:
+        """Let go of the rows."""
+        self._slots = []
 
     def take(self, slots: Indices) -> Block:
         """The rows in these slots, in memory of their own."""
@@ -37,8 +54,16 @@ class _Slots:
 
     def __init__(self) -> None:
         self._values: NDArray[Any] | None = None
+        self._row = 0.0  # Bytes of a row that is an object of its own.
+
+    @property
+    def nbytes(self) -> int:
+        if self._values is None:
+            return 0
+        return self._values.nbytes + (int(self._row * len(self._values)) if self._values.dtype == object else 0)
 
     def put(self, slots: Indices, column: Column) -> None:
+        self._row = max(self._row, _OBJECT + column.nbytes / len(column))
         rows: NDArray[Any] | None = column.values if isinstance(column, Dense) else None
         values = self._values
         if values is None:

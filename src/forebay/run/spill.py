@@ -13,6 +13,8 @@ import threading
 import warnings
 import weakref
 import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -144,19 +146,40 @@ class SpillFile:
     def write(self, offset: int, parts: list[Any]) -> None:
         """Bytes at a place, which may be the end."""
         total = sum(len(part) for part in parts)
-        grown = max(0, offset + total - len(self))
-        self._store.reserve(grown)
+        before = len(self)
+        self.grow(offset + total)
         try:
-            self._write(offset, parts)
+            with self.writing(total):
+                self._write(offset, parts)
+        except SpillError:
+            os.ftruncate(self.fileno, before)
+            self._store.give_back(len(self) - before)
+            self._size[0] = before
+            raise
+
+    def grow(self, size: int) -> None:
+        """Count the file as at least that large, before it is written to."""
+        more = max(0, size - len(self))
+        self._store.reserve(more)
+        self._size[0] += more
+
+    @contextmanager
+    def writing(self, nbytes: int) -> Iterator[None]:
+        """SpillError, with what is to be known, if the system refuses to write."""
+        try:
+            yield
         except OSError as error:
-            self._store.give_back(grown)
-            os.ftruncate(self.fileno, len(self))
             reason = "the disk is full" if error.errno == errno.ENOSPC else str(error)
             raise SpillError(
-                f"{total:,} bytes could not be spilled to disk: {reason}; {self._store.used:,} bytes are in use there. "
+                f"{nbytes:,} bytes could not be spilled to disk: {reason}; {self._store.used:,} bytes are in use. "
                 "Set Options.spill_dir to a larger disk, or give the pipeline more memory"
             ) from error
-        self._size[0] += grown
+
+    def bytes_at(self, offset: int, size: int) -> bytes:
+        """Bytes from a place."""
+        data = memoryview(bytearray(size))
+        self._read_into(offset, data)
+        return bytes(data)
 
     def _write(self, offset: int, parts: list[Any]) -> None:
         views = [memoryview(part).cast("B") for part in parts if len(part)]
