@@ -54,14 +54,14 @@ def contender(
             started = time.perf_counter()
             open_epoch = build(source, task.rows)
             build_seconds = time.perf_counter() - started
-            first = [_epoch(open_epoch, leaf, name, task.rows)[0]] if first_apart else []
+            first = {"first_value": task.rows / _epoch(open_epoch, leaf, name, task.rows)[0]} if first_apart else {}
             with Busy() as busy:
                 epochs, closings = _epochs(open_epoch, leaf, name, task.rows)
         if task.verify:
             check(source, task.rows, open_epoch())
         return {
             "value": task.rows * len(epochs) / sum(epochs),
-            **{"first_value": task.rows / seconds for seconds in first},
+            **first,
             "epoch_seconds": epochs,
             "closing_seconds": closings,
             "build_seconds": build_seconds,

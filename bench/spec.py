@@ -92,9 +92,9 @@ class TimesFaster:
             return Verdict(text, "not measured", None)
         best = figures.value(best_name)
         assert best is not None
-        measured = f"{ours / usual:.3g}x"
+        measured = f"{ours / usual:.2f}x"
         if best_name != self.usual:
-            measured += f"; {ours / best:.3g}x the faster '{best_name}'"
+            measured += f"; {ours / best:.2f}x the faster '{best_name}'"
         if ours / usual >= self.times > ours / best:
             measured += " (reached against the usual setting only)"
         return Verdict(text, measured, ours / best >= self.times)

@@ -14,8 +14,8 @@ LENGTH = 32
 TEXTS = 1_000
 """So many different texts, over and over: few enough to check every row of an epoch against what it should be."""
 
-_PIECES = "the ing tion er re an in on at en es or te ed it is al ar st nd to nt ha ou ea ng as hi le ve me".split()
-VOCABULARY = {piece: 100 + at for at, piece in enumerate([*_PIECES, *"abcdefghijklmnopqrstuvwxyz"])}
+_WORDS = "the ing tion er re an in on at en es or te ed it is al ar st nd to nt ha ou ea ng as hi le ve me"
+VOCABULARY = {piece: 100 + at for at, piece in enumerate([*_WORDS.split(), *"abcdefghijklmnopqrstuvwxyz"])}
 _LONGEST = max(map(len, VOCABULARY))
 _START, _END, _UNKNOWN = 1, 2, 3
 

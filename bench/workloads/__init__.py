@@ -3,7 +3,18 @@
 from __future__ import annotations
 
 from bench.spec import Workload
-from bench.workloads import import_time, prefetch, resume, startup, tuner, w0_map, w1_shuffle, w2_slices, w7_tokenize, w7b_decompress
+from bench.workloads import (
+    import_time,
+    prefetch,
+    resume,
+    startup,
+    tuner,
+    w0_map,
+    w1_shuffle,
+    w2_slices,
+    w7_tokenize,
+    w7b_decompress,
+)
 
 WORKLOADS: tuple[Workload, ...] = (
     *w0_map.WORKLOADS,

@@ -110,9 +110,7 @@ def workload(name: str, title: str, build: Build, grid: tuple[Setting, ...]) -> 
         parameters={"grid": grid},
         ratios_of=(),
         contenders=(
-            Contender(
-                "forebay", "forebay", partial(measure, build=build, grid=grid), f"{len(grid)} settings by hand"
-            ),
+            Contender("forebay", "forebay", partial(measure, build=build, grid=grid), f"{len(grid)} settings by hand"),
         ),
         targets=(ValueAbove("forebay", BAR, "%", "of the best setting"),),
     )

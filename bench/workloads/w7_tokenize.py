@@ -77,9 +77,7 @@ def tf_data(data: list[str], rows: int, eager: bool = False) -> Open:
 
 
 def workload(name: str, title: str, letters: int, rows: int, targets: tuple[Any, ...]) -> Workload:
-    run = partial(
-        contender, data=partial(texts, letters=letters), check=partial(tokenized, BATCH), first_apart=True
-    )
+    run = partial(contender, data=partial(texts, letters=letters), check=partial(tokenized, BATCH), first_apart=True)
     automatic = partial(forebay, num_parallel_calls=-1)
     return Workload(
         name=name,
@@ -119,7 +117,7 @@ WORKLOADS = (
         "w7",
         "texts.map(a tokenizer of about 100 µs).batch(64)",
         letters=90,
-        rows=40_000,
+        rows=30_000,
         targets=(
             TimesFaster("forebay", 1.4, "torch", usual="torch 2 workers"),
             TimesFaster("forebay", 3, "tensorflow", usual="tf.data py_function"),
@@ -130,7 +128,7 @@ WORKLOADS = (
         "w7-short",
         "texts.map(a tokenizer of about 15 µs).batch(64)",
         letters=14,
-        rows=160_000,
+        rows=150_000,
         targets=(TimesFaster("forebay", 2, "torch", usual="torch 2 workers"),),
     ),
 )
