@@ -6,7 +6,6 @@ by itself; the value is that of the epochs after it.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -28,7 +27,7 @@ def forebay(data: list[str], rows: int, **settings: Any) -> Open:
 
 
 class Texts:
-    """A map-style dataset, as torch's DataLoader reads one; it hands out a whole batch at once if asked for it."""
+    """A map-style dataset, as torch's DataLoader reads one."""
 
     def __init__(self, data: list[str]) -> None:
         self.data = data
@@ -39,22 +38,34 @@ class Texts:
     def __getitem__(self, index: int) -> np.ndarray[Any, Any]:
         return tokenize(self.data[index])
 
+
+class WholeBatches(Texts):
+    """The same, handed out a batch at a time."""
+
     def __getitems__(self, indices: list[int]) -> list[np.ndarray[Any, Any]]:
         data = self.data
         return [tokenize(data[index]) for index in indices]
 
 
-def stacked_tensor(rows: list[np.ndarray[Any, Any]]) -> Any:
-    import torch
-
-    return torch.from_numpy(np.stack(rows))
-
-
-def torch_loader(data: list[str], rows: int, collate: Callable[[list[Any]], Any], **settings: Any) -> Open:
+def torch_loader(data: list[str], rows: int) -> Open:
     from torch.utils.data import DataLoader
 
-    settings = {"num_workers": WORKERS, "persistent_workers": True, "prefetch_factor": 8} | settings
-    loader = DataLoader(Texts(data), batch_size=BATCH, collate_fn=collate, **settings)
+    loader = DataLoader(Texts(data), batch_size=BATCH, num_workers=WORKERS, persistent_workers=True)
+    return lambda: iter(loader)
+
+
+def torch_tuned(data: list[str], rows: int) -> Open:
+    """A batch is fetched by one call, stacked by NumPy, and sent without a shared segment of its own."""
+    from torch.utils.data import DataLoader
+
+    loader = DataLoader(
+        WholeBatches(data),
+        batch_size=BATCH,
+        num_workers=WORKERS,
+        persistent_workers=True,
+        prefetch_factor=8,
+        collate_fn=np.stack,
+    )
     return lambda: iter(loader)
 
 
@@ -91,12 +102,12 @@ def workload(name: str, title: str, letters: int, rows: int, targets: tuple[Any,
             run("forebay", "forebay", partial(automatic, executor="process"), note='executor="process", AUTOTUNE'),
             run("forebay auto", "forebay", automatic, note='executor="auto", AUTOTUNE'),
             run("forebay inline", "forebay", forebay, note="no num_parallel_calls: the consumer's thread"),
-            run("torch 2 workers", "torch", partial(torch_loader, collate=np.stack), note="NumPy collate, persistent"),
+            run("torch 2 workers", "torch", torch_loader, note="persistent workers, default collate"),
             run(
-                "torch 2 workers, tensors",
+                "torch 2 workers, tuned",
                 "torch",
-                partial(torch_loader, collate=stacked_tensor),
-                note="tensors in shared memory, persistent",
+                torch_tuned,
+                note="also __getitems__, collate_fn=np.stack, prefetch_factor=8",
             ),
             run("tf.data", "tensorflow", tf_data, rows=rows // 4, note="numpy_function, AUTOTUNE, prefetch"),
             run(

@@ -174,7 +174,7 @@ def test_waiting_is_seen_by_the_clock_and_by_the_statistics(monkeypatch):
     sample = prefetch.waits(Task(rows=4, verify=False), lambda batches: Slow())
     assert sample["value"] == pytest.approx(25)
     assert sample["stats_percent"] == pytest.approx(100 * 40 / 240)
-    assert sample["step_ms"] == 60_000
+    assert sample["late_percent"] == pytest.approx(100 * (1 - 4 * prefetch.STEP_SECONDS / 240))
 
 
 def test_a_window_does_not_count_what_was_made_before_it(monkeypatch):
