@@ -66,6 +66,7 @@ def contender(
             "closing_seconds": closings,
             "build_seconds": build_seconds,
             "cpu_seconds": busy.own,
+            "cpu_us_per_row": busy.own / (task.rows * len(epochs)) * 1e6,
             "others_share": busy.others,
             "growth_bytes": memory.growth,
             "before_bytes": memory.before,

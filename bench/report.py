@@ -24,6 +24,7 @@ def show(result: WorkloadResult, console: Console) -> None:
     table.add_column("min to max", justify="right")
     if firsts:
         table.add_column("first epoch", justify="right")
+        table.add_column("CPU µs/row", justify="right")
     if throughput:
         table.add_column("rows", justify="right")
         table.add_column("RSS growth", justify="right")
@@ -63,11 +64,12 @@ def summarise(run: Run, console: Console) -> None:
 
 def _figures(outcome: Outcome, unit: Unit, firsts: bool) -> list[str]:
     if outcome.median is None or outcome.spread is None:
-        return [""] * (2 + firsts + 2 * (unit == ROWS_PER_SECOND))
+        return [""] * (2 + 2 * firsts + 2 * (unit == ROWS_PER_SECOND))
     low, high = outcome.spread
     cells = [quantity(outcome.median, unit), f"{quantity(low, unit)} to {quantity(high, unit)}"]
     if firsts:
         cells.append("" if outcome.first is None else quantity(outcome.first, unit))
+        cells.append("" if outcome.cpu is None else f"{outcome.cpu:.3g}")
     if unit == ROWS_PER_SECOND:
         growth = "" if outcome.growth is None else f"{outcome.growth / MB:,.0f} MB"
         cells += [f"{outcome.rows:,}", growth]

@@ -41,6 +41,12 @@ class Outcome:
         return statistics.median(firsts) if firsts else None
 
     @property
+    def cpu(self) -> float | None:
+        """Microseconds of CPU for each row, workers included: what is left of a comparison on a busy machine."""
+        found = [sample["cpu_us_per_row"] for sample in self.samples if "cpu_us_per_row" in sample]
+        return statistics.median(found) if found else None
+
+    @property
     def growth(self) -> float | None:
         """Bytes, the highest of the rounds: a budget is broken by the worst run, not by the typical one."""
         return max((s["growth_bytes"] for s in self.samples if "growth_bytes" in s), default=None)

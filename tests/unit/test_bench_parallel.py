@@ -96,10 +96,12 @@ def test_the_table_shows_first_epochs_where_there_are_any():
     from rich.console import Console
 
     console = Console(width=200, record=True, file=io.StringIO())
-    report.show(result_of(ours={"value": 17e3, "first_value": 4e3}, inline={"value": 10e3}), console)
+    report.show(
+        result_of(ours={"value": 17e3, "first_value": 4e3, "cpu_us_per_row": 135.7}, inline={"value": 10e3}), console
+    )
     text = console.export_text()
     assert "first epoch" in text
-    assert "4 k" in text
+    assert "4 k │        136" in text
     report.show(result_of(Unit("% waiting", higher_is_better=False), ours={"value": 17.0}), console)
     assert "first epoch" not in console.export_text()
 
