@@ -68,6 +68,7 @@ class AutoExecutor(Executor[R]):
         self._samples: deque[tuple[Job[R], _Sample | None]] = deque()
         self._unmeasured = 1  # The first calls of a function import and allocate what later ones find there.
         self._choice: Choice | None = None
+        self._last_on_threads: Job[R] | None = None
         threads.resize(1)
         if choice is not None:
             self._settle(choice)
@@ -99,6 +100,12 @@ class AutoExecutor(Executor[R]):
         elif self._warming is not None:
             self._switch_if_warm()
         job = self._current.submit(*arguments)
+        if self._current is self._threads:
+            self._last_on_threads = job
+        elif self._last_on_threads is not None and self._last_on_threads.done:
+            # Not before: threads that are let go leave behind what they have not begun.
+            self._last_on_threads = None
+            self._threads.resize(0)
         if self._choice is None:
             alone = self._current.workers == 1
             sample = None if self._unmeasured else self._alone if alone else self._together
@@ -176,7 +183,6 @@ class AutoExecutor(Executor[R]):
         if choice.kind == "inline":
             self._current = self._make_inline()
             self._current.bell = self._threads.bell
-            self._threads.resize(0)
         elif choice.kind == "thread":
             self._current.resize(self._most)
         self._choice = choice
@@ -190,4 +196,3 @@ class AutoExecutor(Executor[R]):
             processes.bell = self._threads.bell
             processes.resize(self._most)
             self._current = processes
-            self._threads.resize(0)
