@@ -146,6 +146,7 @@ def test_a_function_that_cannot_travel_stays_on_threads(unpicklable: Any, monkey
         return (unpicklable, x)[1]
 
     dataset = Dataset.range(500).map(function, num_parallel_calls=2, executor="auto")
+    dataset = dataset.with_options(fb.Options(block_bytes=1))
     for _ in range(2):
         assert list(dataset) == list(range(500))
     out = io.StringIO()
@@ -227,7 +228,7 @@ def test_exceptions_of_all_sorts(executor: Any, kind: str) -> None:
                 def __str__(self) -> str:
                     raise RuntimeError("no text")
 
-                def __reduce__(self) -> Any:
+                def __reduce__(self):  # type: ignore[no-untyped-def]
                     raise RuntimeError("no pickle")
 
             raise Shy
