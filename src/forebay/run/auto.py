@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from queue import SimpleQueue
 from typing import Any
 
-from forebay.errors import PlanError, TransferError
+from forebay.errors import ClosedError, PlanError, TransferError
 from forebay.run.crew import Choice
 from forebay.run.executor import Executor, Job, R
 
@@ -113,9 +113,12 @@ class AutoExecutor(Executor[R]):
             self._samples.append((job, sample))
         return job
 
-    def again(self, job: Job[R], error: TransferError) -> Job[R]:
-        """What cannot go to a process and back is done on a thread, and so is everything after it."""
-        if self._current is not self._threads:
+    def again(self, job: Job[R], error: TransferError | ClosedError) -> Job[R] | None:
+        """What cannot go to a process and back is done on a thread, and so is everything after it.
+
+        The first such job ends the processes, and with them the jobs that they were on.
+        """
+        if self._current is not self._threads and isinstance(error, TransferError):
             self._current.close()
             self._current = self._threads
             self._threads.resize(1)

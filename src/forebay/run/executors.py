@@ -10,7 +10,7 @@ from forebay.run.auto import AutoExecutor
 from forebay.run.crew import Choice, Crew
 from forebay.run.executor import Executor, InlineExecutor, Job, ThreadExecutor
 from forebay.run.intra_op import limit_intra_op, make_limited
-from forebay.run.operator import Setup, Site
+from forebay.run.operator import Setup, Site, elements
 
 R = TypeVar("R")
 Make = Callable[[], Callable[..., R]]
@@ -38,7 +38,12 @@ def start(setup: Setup, site: Site, calls: int | None, kind: str, make: Make[R])
     if kind == "thread":
         return threads()
     if kind == "process":
-        return processes()
+        try:
+            return processes()
+        except PlanError as error:
+            raise PlanError(
+                f'{error}; make inside the function what cannot be sent, or use executor="thread" or "auto"'
+            ) from error.__cause__
     choices = means.crew.parking.choices
     settled = partial(choices.__setitem__, str(site))
     inline = partial(InlineExecutor[R], make)
@@ -99,8 +104,7 @@ def _make_warmable(make: Make[R]) -> Callable[..., R | None]:
 def _describe(block: Block | str, indices: Indices | None = None, epoch: int = 0) -> str:
     if indices is None:
         return "the start of the process"
-    last = "" if len(indices) == 1 else f" to {indices[-1]}"
-    return f"element{'s' * (len(indices) > 1)} {indices[0]}{last}"
+    return elements(indices)
 
 
 __all__ = ["Choice", "ExecutorName", "check_executor", "start"]
