@@ -133,7 +133,9 @@ def named_range(error: BaseException, how: str) -> tuple[int, int]:
 
 
 def test_the_only_element_kills() -> None:
-    dataset = Dataset.range(1).map(deadly(lambda: os._exit(3), 0), num_parallel_calls=2, executor="process", name="fatal")
+    dataset = Dataset.range(1).map(
+        deadly(lambda: os._exit(3), 0), num_parallel_calls=2, executor="process", name="fatal"
+    )
     found, error = take_until_error(dataset)
     assert found == []
     assert named_range(error, "exit code 3") == (0, 0)

@@ -178,8 +178,10 @@ def test_results_that_cannot_travel(name: str) -> None:
 
 
 def test_elements_that_cannot_travel() -> None:
-    dataset = Dataset.range(30).map(lambda x: threading.Lock()).map(
-        lambda lock: 1, num_parallel_calls=2, executor="process", name="odd"
+    dataset = (
+        Dataset.range(30)
+        .map(lambda x: threading.Lock())
+        .map(lambda lock: 1, num_parallel_calls=2, executor="process", name="odd")
     )
     found, error = take_until_error(dataset.with_options(fb.Options(optimize=False)))
     assert found == []

@@ -9,6 +9,7 @@ from forebay.errors import PlanError
 from forebay.run.auto import AutoExecutor
 from forebay.run.crew import Choice, Crew
 from forebay.run.executor import Executor, InlineExecutor, Job, ThreadExecutor
+from forebay.run.gil_probe import GilProbe
 from forebay.run.intra_op import limit_intra_op, make_limited
 from forebay.run.operator import Setup, Site, elements
 
@@ -46,8 +47,10 @@ def start(setup: Setup, site: Site, calls: int | None, kind: str, make: Make[R])
             ) from error.__cause__
     choices = means.crew.parking.choices
     settled = partial(choices.__setitem__, str(site))
+    probe = GilProbe()
+    probed = ThreadExecutor(partial(_make_probed, make, probe), workers, str(site))
     inline = partial(InlineExecutor[R], make)
-    return AutoExecutor(workers, threads(), inline, processes, settled, choices.get(str(site)))
+    return AutoExecutor(workers, probed, probe, inline, processes, settled, choices.get(str(site)))
 
 
 class _Leased(Executor[R]):
@@ -89,6 +92,16 @@ def _processes(crew: Crew, make: Make[R], workers: int, site: Site, intra_op: in
         new.close()
         parked.resize(workers)
     return _Leased(crew, parked or new)
+
+
+def _make_probed(make: Make[R], probe: GilProbe) -> Callable[..., R]:
+    """A function that the probe watches as long as it wants to."""
+    function = make()
+
+    def call(*arguments: Any) -> R:
+        return probe.watch(function, arguments) if probe.wanted else function(*arguments)
+
+    return call
 
 
 def _make_warmable(make: Make[R]) -> Callable[..., R | None]:
