@@ -28,6 +28,7 @@ def parse(arguments: list[str]) -> argparse.Namespace:
     parser.add_argument("--rounds", type=int, help="how often each contender runs (default 3, quick 1)")
     parser.add_argument("--out", type=Path, default=RESULTS, help="where the JSON and the chart go")
     chosen = parser.parse_args(arguments)
+    chosen.workloads = [name.lower() for name in chosen.workloads]
     unknown = sorted(set(chosen.workloads) - set(names))
     if unknown:
         parser.error(f"no workload {', '.join(unknown)}; there are {', '.join(names)}")

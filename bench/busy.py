@@ -7,6 +7,8 @@ import time
 from pathlib import Path
 from types import TracebackType
 
+from bench.memory import descendants
+
 TICK = os.sysconf("SC_CLK_TCK")
 
 
@@ -20,11 +22,20 @@ def _machine() -> float:
 
 def _own() -> float:
     times = os.times()
-    return times.user + times.system + times.children_user + times.children_system
+    ended = times.user + times.system + times.children_user + times.children_system
+    return ended + sum(map(_of_process, descendants(os.getpid())))
+
+
+def _of_process(pid: int) -> float:
+    try:
+        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    except (FileNotFoundError, ProcessLookupError):
+        return 0.0  # it ended between being listed and being read
+    return (int(fields[11]) + int(fields[12])) / TICK
 
 
 class Busy:
-    """``own``: CPU seconds of this process and its ended children; ``others``: the rest, as a share."""
+    """``own``: CPU seconds of this process and those below it; ``others``: the rest, as a share."""
 
     own = 0.0
     others = 0.0

@@ -6,21 +6,21 @@ from pathlib import Path
 from typing import Any
 
 from bench.report import quantity
-from bench.results import Run, WorkloadResult
+from bench.results import Outcome, Run, WorkloadResult
 
 OURS, PEER, REFERENCE = "#0b6e99", "#b8b8b8", "#e3e3e3"
 
 
 def draw(run: Run, path: Path) -> bool:
     """Write the chart; False where matplotlib is not installed or there is nothing to show."""
-    results = [result for result in run.results if any(outcome.samples for outcome in result.outcomes)]
+    results = [result for result in run.results if any(map(_drawable, result.outcomes))]
     try:
         from matplotlib.figure import Figure
     except ModuleNotFoundError:
         return False
     if not results:
         return False
-    heights = [1.2 + 0.34 * sum(bool(outcome.samples) for outcome in result.outcomes) for result in results]
+    heights = [1.2 + 0.34 * sum(map(_drawable, result.outcomes)) for result in results]
     figure = Figure(figsize=(11, sum(heights) + 0.6), layout="constrained")
     panels = figure.subplots(len(results), 1, height_ratios=heights, squeeze=False)
     for panel, result in zip(panels[:, 0], results):
@@ -37,9 +37,14 @@ def draw(run: Run, path: Path) -> bool:
     return True
 
 
+def _drawable(outcome: Outcome) -> bool:
+    """A cost that was lost in the noise may come out below zero, for which a log scale has no place."""
+    return outcome.median is not None and outcome.median > 0
+
+
 def _panel(panel: Any, result: WorkloadResult) -> None:
     unit = result.workload.unit
-    ran = [outcome for outcome in result.outcomes if outcome.samples]
+    ran = [outcome for outcome in result.outcomes if _drawable(outcome)]
     ran.sort(key=lambda outcome: outcome.median or 0, reverse=not unit.higher_is_better)
     names = [outcome.contender.name for outcome in ran]
     values = [outcome.median or 0.0 for outcome in ran]

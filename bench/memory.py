@@ -32,11 +32,12 @@ def _high_water_mark() -> int:
     raise RuntimeError("the kernel reports no VmHWM")
 
 
-def _children(pid: int) -> list[int]:
+def descendants(pid: int) -> list[int]:
+    """The processes below that one, at any depth."""
     found: list[int] = []
     for task in Path(f"/proc/{pid}/task").iterdir():
         for child in (task / "children").read_text().split():
-            found += [int(child), *_children(int(child))]
+            found += [int(child), *descendants(int(child))]
     return found
 
 
@@ -52,7 +53,7 @@ def _private(pid: int) -> int:
 def worker_memory() -> int:
     """Bytes that the processes below this one hold for themselves."""
     total = 0
-    for pid in _children(os.getpid()):
+    for pid in descendants(os.getpid()):
         try:
             total += _private(pid)
         except (FileNotFoundError, ProcessLookupError):

@@ -7,7 +7,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from bench.results import Outcome, Run, WorkloadResult
-from bench.spec import MB, Unit, Verdict
+from bench.spec import MB, ROWS_PER_SECOND, Unit, Verdict
 
 BUSY = 0.1
 
@@ -16,11 +16,15 @@ def show(result: WorkloadResult, console: Console) -> None:
     """Print one workload's table and its targets."""
     workload = result.workload
     ours = [name for name in workload.ratios_of if result.value(name) is not None]
-    throughput = workload.unit.higher_is_better
+    throughput = workload.unit == ROWS_PER_SECOND
+    firsts = any(outcome.first is not None for outcome in result.outcomes)
     table = Table(title=f"{workload.name}  {escape(workload.title)}", title_justify="left", caption=workload.notes)
     table.add_column("contender")
     table.add_column(workload.unit.name, justify="right")
     table.add_column("min to max", justify="right")
+    if firsts:
+        table.add_column("first epoch", justify="right")
+        table.add_column("CPU µs/row", justify="right")
     if throughput:
         table.add_column("rows", justify="right")
         table.add_column("RSS growth", justify="right")
@@ -28,7 +32,7 @@ def show(result: WorkloadResult, console: Console) -> None:
         table.add_column(f"{name} is ahead by", justify="right")
     table.add_column("setting")
     for outcome in result.outcomes:
-        row = [outcome.contender.name, *_figures(outcome, workload.unit)]
+        row = [outcome.contender.name, *_figures(outcome, workload.unit, firsts)]
         row += [_ahead(result, name, outcome.contender.name) for name in ours]
         style = "bold" if outcome.contender.library == "forebay" else "dim" if outcome.contender.reference else ""
         note = outcome.problem or outcome.contender.note
@@ -58,12 +62,15 @@ def summarise(run: Run, console: Console) -> None:
         console.print("A quick run shows that everything works; its figures mean little.")
 
 
-def _figures(outcome: Outcome, unit: Unit) -> list[str]:
+def _figures(outcome: Outcome, unit: Unit, firsts: bool) -> list[str]:
     if outcome.median is None or outcome.spread is None:
-        return [""] * (4 if unit.higher_is_better else 2)
+        return [""] * (2 + 2 * firsts + 2 * (unit == ROWS_PER_SECOND))
     low, high = outcome.spread
     cells = [quantity(outcome.median, unit), f"{quantity(low, unit)} to {quantity(high, unit)}"]
-    if unit.higher_is_better:
+    if firsts:
+        cells.append("" if outcome.first is None else quantity(outcome.first, unit))
+        cells.append("" if outcome.cpu is None else f"{outcome.cpu:.3g}")
+    if unit == ROWS_PER_SECOND:
         growth = "" if outcome.growth is None else f"{outcome.growth / MB:,.0f} MB"
         cells += [f"{outcome.rows:,}", growth]
     return cells

@@ -35,6 +35,18 @@ class Outcome:
         return (min(self._values), max(self._values)) if self.samples else None
 
     @property
+    def first(self) -> float | None:
+        """What the epoch reached in which workers were started, where that one is kept apart."""
+        firsts = [sample["first_value"] for sample in self.samples if "first_value" in sample]
+        return statistics.median(firsts) if firsts else None
+
+    @property
+    def cpu(self) -> float | None:
+        """Microseconds of CPU for each row, workers included: what is left of a comparison on a busy machine."""
+        found = [sample["cpu_us_per_row"] for sample in self.samples if "cpu_us_per_row" in sample]
+        return statistics.median(found) if found else None
+
+    @property
     def growth(self) -> float | None:
         """Bytes, the highest of the rounds: a budget is broken by the worst run, not by the typical one."""
         return max((s["growth_bytes"] for s in self.samples if "growth_bytes" in s), default=None)
@@ -106,6 +118,7 @@ class WorkloadResult:
                     "problem": each.problem,
                     "median": each.median,
                     "spread": each.spread,
+                    "first_epoch": each.first,
                     "growth_bytes": each.growth,
                     "forebay_ahead": {name: self.ahead(name, each.contender.name) for name in ours},
                     "samples": each.samples,

@@ -92,12 +92,45 @@ class TimesFaster:
             return Verdict(text, "not measured", None)
         best = figures.value(best_name)
         assert best is not None
-        measured = f"{ours / usual:.1f}x"
+        measured = f"{ours / usual:.2f}x"
         if best_name != self.usual:
-            measured += f"; {ours / best:.1f}x the faster '{best_name}'"
+            measured += f"; {ours / best:.2f}x the faster '{best_name}'"
         if ours / usual >= self.times > ours / best:
             measured += " (reached against the usual setting only)"
         return Verdict(text, measured, ours / best >= self.times)
+
+
+@dataclass(frozen=True)
+class AtLeast:
+    """``subject`` reaches ``times`` the throughput of one other contender, of whatever library."""
+
+    subject: str
+    times: float
+    other: str
+
+    def judge(self, figures: Figures) -> Verdict:
+        text = f"{self.subject}: at least {self.times:g}x {self.other}"
+        ours, others = figures.value(self.subject), figures.value(self.other)
+        if ours is None or others is None:
+            return Verdict(text, "not measured", None)
+        return Verdict(text, f"{ours / others:.2f}x", ours / others >= self.times)
+
+
+@dataclass(frozen=True)
+class ValueAbove:
+    """The contender's median is ``limit`` or more."""
+
+    subject: str
+    limit: float
+    unit: str
+    what: str
+
+    def judge(self, figures: Figures) -> Verdict:
+        text = f"{self.subject}: {self.what} at least {self.limit:g} {self.unit}"
+        got = figures.value(self.subject)
+        if got is None:
+            return Verdict(text, "not measured", None)
+        return Verdict(text, f"{got:.3g} {self.unit}", got >= self.limit)
 
 
 @dataclass(frozen=True)

@@ -3,14 +3,30 @@
 from __future__ import annotations
 
 from bench.spec import Workload
-from bench.workloads import import_time, resume, w0_map, w1_shuffle, w2_slices
+from bench.workloads import (
+    import_time,
+    prefetch,
+    resume,
+    startup,
+    tuner,
+    w0_map,
+    w1_shuffle,
+    w2_slices,
+    w7_tokenize,
+    w7b_decompress,
+)
 
 WORKLOADS: tuple[Workload, ...] = (
     *w0_map.WORKLOADS,
     *w1_shuffle.WORKLOADS,
     *w2_slices.WORKLOADS,
+    *w7_tokenize.WORKLOADS,
+    *w7b_decompress.WORKLOADS,
     *import_time.WORKLOADS,
     *resume.WORKLOADS,
+    *startup.WORKLOADS,
+    *prefetch.WORKLOADS,
+    *tuner.WORKLOADS,
 )
 
 

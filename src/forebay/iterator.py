@@ -91,6 +91,8 @@ class DatasetIterator(Generic[T_co]):
     def _start(self, seeds: list[int], epoch: int, cursor: Cursor, position: int) -> None:
         prepared = optimise(with_seeds(self._plan, seeds), self._setup.rules)
         self._setup.gate.open = cursor == START
+        # Restored after its end, it runs anew: workers in the middle of something are not to be kept.
+        self._setup.parallelism.crew.finished = False
         self._reader: Reader | None = self._run.start(build(prepared, self._setup), cursor, epoch)
         self._layout = layout(prepared, self._setup.rules)
         self._seeds = seeds

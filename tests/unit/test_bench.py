@@ -47,7 +47,9 @@ def test_quick_run_of_forebay_writes_verified_samples(tmp_path):
 def test_an_unknown_workload_is_refused_with_the_list_of_names():
     done = python_m_bench("w9")
     assert done.returncode == 2
-    assert "no workload w9; there are w0, w1, w1b, w2, import, state, restore" in done.stderr
+    assert (
+        "no workload w9; there are w0, w1, w1b, w2, w7, w7-short, w7b, import, state, restore, startup" in done.stderr
+    )
 
 
 def test_a_library_that_is_absent_is_reported_and_not_run():
@@ -200,7 +202,7 @@ def test_a_ratio_counts_only_against_the_fastest_setting_of_the_peer():
     assert target.judge(result_of(ours=99, peer_usual=10)).reached is False
     tuned = target.judge(result_of(ours=100, peer_usual=10, peer_tuned=20))
     assert tuned.reached is False
-    assert tuned.measured == "10.0x; 5.0x the faster 'peer_tuned' (reached against the usual setting only)"
+    assert tuned.measured == "10.00x; 5.00x the faster 'peer_tuned' (reached against the usual setting only)"
     assert target.judge(result_of(ours=100)).reached is None
 
 
@@ -233,5 +235,5 @@ def test_every_target_names_a_contender_of_its_workload():
     for workload in WORKLOADS:
         names = {entry.name for entry in workload.contenders}
         for target in workload.targets:
-            assert {target.subject, getattr(target, "usual", target.subject)} <= names
+            assert {target.subject, *(getattr(target, key, target.subject) for key in ("usual", "other"))} <= names
         assert set(workload.ratios_of) <= names

@@ -43,8 +43,10 @@ class MakesDatasets(Parallel):
         """How many threads read; none unless asked for."""
         if self.num_parallel_calls is None or self.executor == "inline":
             return 0
+        means = setup.parallelism
         # Inner datasets mostly wait for files, so there may be more of them than processors.
-        return setup.parallelism.workers(self.num_parallel_calls) * (2 if self.tuned else 1)
+        threads = means.workers(self.num_parallel_calls) * (2 if self.tuned else 1)
+        return threads if means.most is None else min(threads, means.most)
 
     def cardinality(self) -> int:
         """Not known before it has run."""

@@ -1,19 +1,16 @@
 """`executor="auto"`: threads where a function scales on them, processes where it does not."""
 
-from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass
 from queue import SimpleQueue
 from typing import Any
 
-from forebay.errors import PlanError, TransferError
+from forebay.errors import ClosedError, PlanError, TransferError
 from forebay.run.crew import Choice
 from forebay.run.executor import Executor, Job, R
+from forebay.run.gil_probe import GilProbe
 
-# Below this, two measurements differ by chance alone.
-_ENOUGH = 0.02
-# The work of two threads that share one lock takes twice as long; of two that do not, as long as that of one.
-_SHARED = 1.4
+# A function that holds the interpreter lock for more than this share of its time gains little from threads.
+_HOLDS = 0.6
 # A function that mostly waits scales on threads, whatever it does in between.
 _BUSY = 0.5
 # An element that takes less than this is handed over and back in about the time of a call.
@@ -22,37 +19,18 @@ _TRIFLE = 1e-6
 WARM_UP = "warm up"
 
 
-@dataclass
-class _Sample:
-    """What some chunks took, all together."""
-
-    chunks: int = 0
-    rows: int = 0
-    seconds: float = 0.0
-    cpu: float = 0.0
-
-    def add(self, job: Job[Any]) -> None:
-        self.chunks += 1
-        self.rows += job.arguments[0].rows
-        self.seconds += job.seconds
-        self.cpu += job.cpu
-
-    @property
-    def enough(self) -> bool:
-        return self.chunks >= 2 and self.seconds >= _ENOUGH
-
-
 class AutoExecutor(Executor[R]):
-    """Measures real chunks on one thread, then on two at once, and settles on what suits the function.
+    """Measures real chunks on one thread and settles on what suits the function.
 
-    Chunks are measured, never made twice: whatever runs them, their results are the same. `settled` hears of the
-    choice, so that the next iteration begins with it.
+    Chunks are measured, never made twice: whatever runs them, their results are the same. `threads` have a function
+    that the `probe` watches. `settled` hears of the choice, so that the next iteration begins with it.
     """
 
     def __init__(
         self,
         workers: int,
         threads: Executor[R],
+        probe: GilProbe,
         inline: Callable[[], Executor[R]],
         processes: Callable[[], Executor[R]],
         settled: Callable[[Choice], None],
@@ -64,13 +42,14 @@ class AutoExecutor(Executor[R]):
         self._make_processes = processes
         self._settled = settled
         self._warming: tuple[Executor[R], list[Job[R]]] | None = None
-        self._alone, self._together = _Sample(), _Sample()
-        self._samples: deque[tuple[Job[R], _Sample | None]] = deque()
-        self._unmeasured = 1  # The first calls of a function import and allocate what later ones find there.
+        self._probe = probe
         self._choice: Choice | None = None
+        self._last_on_threads: Job[R] | None = None
         threads.resize(1)
         if choice is not None:
             self._settle(choice)
+        else:
+            probe.start()
 
     @property
     def workers(self) -> int:  # type: ignore[override]
@@ -94,21 +73,25 @@ class AutoExecutor(Executor[R]):
 
     def submit(self, *arguments: Any) -> Job[R]:
         """Also looks at what has been finished since."""
-        if self._choice is None:
-            self._measure()
+        if self._choice is None and self._probe.enough:
+            self._settle(self._verdict())
         elif self._warming is not None:
             self._switch_if_warm()
         job = self._current.submit(*arguments)
-        if self._choice is None:
-            alone = self._current.workers == 1
-            sample = None if self._unmeasured else self._alone if alone else self._together
-            self._unmeasured = max(0, self._unmeasured - 1)
-            self._samples.append((job, sample))
+        if self._current is self._threads:
+            self._last_on_threads = job
+        elif self._last_on_threads is not None and self._last_on_threads.done:
+            # Not before: threads that are let go leave behind what they have not begun.
+            self._last_on_threads = None
+            self._threads.resize(0)
         return job
 
-    def again(self, job: Job[R], error: TransferError) -> Job[R]:
-        """What cannot go to a process and back is done on a thread, and so is everything after it."""
-        if self._current is not self._threads:
+    def again(self, job: Job[R], error: TransferError | ClosedError) -> Job[R] | None:
+        """What cannot go to a process and back is done on a thread, and so is everything after it.
+
+        The first such job ends the processes, and with them the jobs that they were on.
+        """
+        if self._current is not self._threads and isinstance(error, TransferError):
             self._current.close()
             self._current = self._threads
             self._threads.resize(1)
@@ -117,52 +100,35 @@ class AutoExecutor(Executor[R]):
         return self._threads.submit(*job.arguments)
 
     def resize(self, workers: int) -> None:
-        """Takes effect once it has settled; measuring needs one thread, and then two."""
+        """Takes effect once it has settled; measuring needs one thread."""
         self._most = workers
         if self._choice is not None and self._warming is None and self._choice.kind != "inline":
             self._current.resize(workers)
 
     def close(self) -> None:
         """End whatever there is."""
+        self._probe.stop()
         if self._warming is not None:
             self._warming[0].close()
         if self._current is not self._threads:
             self._current.close()
         self._threads.close()
 
-    def _measure(self) -> None:
-        while self._samples and self._samples[0][0].done:
-            job, sample = self._samples.popleft()
-            if sample is not None:
-                sample.add(job)
-        if self._alone.enough and self._current.workers == 1:
-            if self._most == 1:
-                self._settle(Choice("thread", "one worker was asked for, or there is one processor"))
-                return
-            self._current.resize(2)
-            # What is under way was begun alone.
-            self._unmeasured = 2
-            self._samples.clear()
-        elif self._together.enough and self._together.chunks >= 4:
-            self._settle(self._verdict())
-
     def _verdict(self) -> Choice:
-        alone, together = self._alone, self._together
-        slower = (together.seconds / together.rows) / (alone.seconds / alone.rows)
-        busy = alone.cpu / alone.seconds
-        cost = alone.cpu / alone.rows
+        probe = self._probe
+        busy, held, cost = probe.cpu / probe.seconds, probe.held, probe.cpu / probe.rows
+        if self._most == 1:
+            return Choice("thread", "one worker was asked for, or there is one processor")
         if busy < _BUSY:
             return Choice("thread", f"it waits {1 - busy:.0%} of its time")
-        if slower < _SHARED:
-            return Choice("thread", f"two at once take {slower:.1f}x the time of one: it scales")
+        if held < _HOLDS:
+            return Choice("thread", f"it leaves the interpreter lock to others for {1 - held:.0%} of its time")
         if cost < _TRIFLE:
-            return Choice(
-                "inline", f"two at once take {slower:.1f}x the time of one, and {cost * 1e6:.2f} µs is a trifle"
-            )
-        return Choice("process", f"two at once take {slower:.1f}x the time of one: it holds the interpreter lock")
+            return Choice("inline", f"it holds the interpreter lock, and {cost * 1e6:.2f} µs an element is a trifle")
+        return Choice("process", f"it holds the interpreter lock for {held:.0%} of its time")
 
     def _settle(self, choice: Choice) -> None:
-        self._samples.clear()
+        self._probe.stop()
         if choice.kind == "process":
             try:
                 processes = self._make_processes()
@@ -176,7 +142,6 @@ class AutoExecutor(Executor[R]):
         if choice.kind == "inline":
             self._current = self._make_inline()
             self._current.bell = self._threads.bell
-            self._threads.resize(0)
         elif choice.kind == "thread":
             self._current.resize(self._most)
         self._choice = choice
@@ -190,4 +155,3 @@ class AutoExecutor(Executor[R]):
             processes.bell = self._threads.bell
             processes.resize(self._most)
             self._current = processes
-            self._threads.resize(0)

@@ -67,9 +67,9 @@ class Executor(ABC, Generic[R]):
     def submit(self, *arguments: Any) -> Job[R]:
         """Have a worker call the function; returns at once."""
 
-    def again(self, job: Job[R], error: TransferError) -> Job[R]:
-        """Another try for a job that could not be handed over."""
-        raise error
+    def again(self, job: Job[R], error: TransferError | ClosedError) -> Job[R] | None:
+        """Another try for a job that could not be handed over, or None if there is no other way."""
+        return None
 
     @abstractmethod
     def resize(self, workers: int) -> None:

@@ -9,8 +9,9 @@ from forebay.errors import PlanError
 from forebay.run.auto import AutoExecutor
 from forebay.run.crew import Choice, Crew
 from forebay.run.executor import Executor, InlineExecutor, Job, ThreadExecutor
+from forebay.run.gil_probe import GilProbe
 from forebay.run.intra_op import limit_intra_op, make_limited
-from forebay.run.operator import Setup, Site
+from forebay.run.operator import Setup, Site, elements
 
 R = TypeVar("R")
 Make = Callable[[], Callable[..., R]]
@@ -38,11 +39,18 @@ def start(setup: Setup, site: Site, calls: int | None, kind: str, make: Make[R])
     if kind == "thread":
         return threads()
     if kind == "process":
-        return processes()
+        try:
+            return processes()
+        except PlanError as error:
+            raise PlanError(
+                f'{error}; make inside the function what cannot be sent, or use executor="thread" or "auto"'
+            ) from error.__cause__
     choices = means.crew.parking.choices
     settled = partial(choices.__setitem__, str(site))
+    probe = GilProbe()
+    probed = ThreadExecutor(partial(_make_probed, make, probe), workers, str(site))
     inline = partial(InlineExecutor[R], make)
-    return AutoExecutor(workers, threads(), inline, processes, settled, choices.get(str(site)))
+    return AutoExecutor(workers, probed, probe, inline, processes, settled, choices.get(str(site)))
 
 
 class _Leased(Executor[R]):
@@ -86,6 +94,16 @@ def _processes(crew: Crew, make: Make[R], workers: int, site: Site, intra_op: in
     return _Leased(crew, parked or new)
 
 
+def _make_probed(make: Make[R], probe: GilProbe) -> Callable[..., R]:
+    """A function that the probe watches as long as it wants to."""
+    function = make()
+
+    def call(*arguments: Any) -> R:
+        return probe.watch(function, arguments) if probe.wanted else function(*arguments)
+
+    return call
+
+
 def _make_warmable(make: Make[R]) -> Callable[..., R | None]:
     """A function that also takes a call without rows, which shows that its process is there."""
     function = make()
@@ -99,8 +117,7 @@ def _make_warmable(make: Make[R]) -> Callable[..., R | None]:
 def _describe(block: Block | str, indices: Indices | None = None, epoch: int = 0) -> str:
     if indices is None:
         return "the start of the process"
-    last = "" if len(indices) == 1 else f" to {indices[-1]}"
-    return f"element{'s' * (len(indices) > 1)} {indices[0]}{last}"
+    return elements(indices)
 
 
 __all__ = ["Choice", "ExecutorName", "check_executor", "start"]

@@ -5,7 +5,7 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from forebay.block import Block, Cursor
+from forebay.block import Block, Cursor, Indices
 from forebay.errors import DataError, ForebayError, FunctionError
 from forebay.ledger import Ledger
 from forebay.run.gate import Gate
@@ -32,9 +32,22 @@ class Site:
 
     def function_error(self, index: int, function: str, cause: Exception) -> FunctionError:
         """The error for a user's function that raised."""
-        error = FunctionError(f"{self}, element {index}: {function} raised {type(cause).__name__}: {cause}")
+        error = FunctionError(f"{self}, element {index}: {function} raised {type(cause).__name__}: {_text(cause)}")
         error.__cause__ = cause
         return error
+
+
+def _text(cause: Exception) -> str:
+    # Exceptions of the user's may raise another one here, and the element's number would be lost.
+    try:
+        return str(cause)
+    except Exception as refused:
+        return f"(its text cannot be shown: {type(refused).__name__})"
+
+
+def elements(indices: Indices) -> str:
+    """What to call the elements with these numbers."""
+    return f"element {indices[0]}" if len(indices) == 1 else f"elements {indices[0]} to {indices[-1]}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,10 +10,10 @@ from typing import Any, Generic, TypeVar
 import numpy as np
 
 from forebay.block import START, Block, Cursor, Indices, concat_blocks
-from forebay.errors import ForebayError, TransferError
+from forebay.errors import ClosedError, ForebayError, TransferError
 from forebay.run.executor import Executor, Job
 from forebay.run.log import Logs, decisions
-from forebay.run.operator import Operator, Setup, Site
+from forebay.run.operator import Operator, Setup, Site, elements
 from forebay.run.pace import Pace
 from forebay.run.reader import Reader
 from forebay.run.uninterrupted import take
@@ -201,10 +201,20 @@ class Stage(Operator, Generic[R]):
             while True:
                 try:
                     return chunk.job.result()
-                except TransferError as error:
-                    chunk.job = self._executor.again(chunk.job, error)
+                except (TransferError, ClosedError) as error:
+                    again = self._executor.again(chunk.job, error)
+                    if again is None:
+                        raise self._located(chunk, error) from error.__cause__
+                    chunk.job = again
         finally:
             self.meter.waited += time.perf_counter() - began
+
+    def _located(self, chunk: Chunk[R], error: ForebayError) -> ForebayError:
+        """The error with the place where it came up, which workers know nothing of."""
+        if not isinstance(error, TransferError):
+            return error
+        which = elements(self.numbers(chunk.block, chunk.index))
+        return TransferError(f'{self.site}, {which}: {error}; use executor="thread" for what cannot be pickled')
 
     def load(self) -> tuple[int, int, str]:
         """Chunks that are done, and who does them."""

@@ -1,0 +1,90 @@
+"""``executor="auto"``: going over from threads to something else loses no call."""
+
+import io
+import threading
+import time
+import zlib
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+import forebay as fb
+from forebay import Dataset
+from forebay.run.auto import AutoExecutor
+from forebay.run.crew import Choice
+from forebay.run.executor import Executor, InlineExecutor, Job, ThreadExecutor
+from forebay.run.gil_probe import GilProbe
+
+
+class Warm(Executor):
+    """Stands for processes: there at once, and as quick."""
+
+    kind = "process"
+    workers = 2
+
+    def submit(self, *arguments):
+        job = Job(arguments, self.bell)
+        job.finish("process", None)
+        return job
+
+    def resize(self, workers):
+        self.workers = workers
+
+    def close(self):
+        pass
+
+
+def test_calls_that_wait_for_a_thread_are_made_after_the_processes_have_taken_over():
+    gate = threading.Event()
+
+    def make():
+        def call(*arguments):
+            gate.wait()
+            return "thread"
+
+        return call
+
+    threads = ThreadExecutor(make, 2, "map")
+    auto = AutoExecutor(2, threads, GilProbe(), lambda: InlineExecutor(make), Warm, lambda choice: None, None)
+    try:
+        waiting = [auto.submit(SimpleNamespace(rows=1)) for _ in range(4)]
+        auto._settle(Choice("process", "told to"))
+        after = auto.submit(SimpleNamespace(rows=1))
+        assert after.result() == "process"
+        gate.set()
+        assert [job.result() for job in waiting] == ["thread"] * 4
+        assert auto.submit(SimpleNamespace(rows=1)).result() == "process"
+        assert threads.workers == 0
+    finally:
+        gate.set()
+        auto.close()
+
+
+def computes(x: np.int64) -> np.int64:
+    total = 0
+    for i in range(600):
+        total += i * i
+    return x + total
+
+
+def unpacks(x: np.int64) -> np.int64:
+    return x + len(zlib.decompress(PACKED))
+
+
+def waits(x: np.int64) -> np.int64:
+    time.sleep(0.002)
+    return x
+
+
+PACKED = zlib.compress(bytes(range(256)) * 2000)
+
+
+@pytest.mark.parametrize(("function", "kind"), [(computes, "process"), (unpacks, "thread"), (waits, "thread")])
+def test_it_tells_functions_apart(function, kind):
+    dataset = Dataset.range(3000 if function is computes else 300).map(function, fb.AUTOTUNE).batch(10)
+    rows = list(dataset)
+    assert sum(map(len, rows)) == dataset.cardinality() * 10
+    printed = io.StringIO()
+    dataset.explain(file=printed)
+    assert f"{kind}: it " in printed.getvalue().partition("Found so far:")[2]
