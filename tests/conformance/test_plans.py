@@ -17,6 +17,7 @@ WAYS: dict[str, dict[str, Any]] = {
     "single_rows": {"block_bytes": 1},
     "few_rows": {"block_bytes": 40},
     "as_written_in_single_rows": {"optimize": False, "block_bytes": 1},
+    "on_a_tight_budget": {"memory": 30_000},
 }
 each_way = pytest.mark.parametrize("way", WAYS.values(), ids=WAYS.keys())
 

@@ -98,13 +98,17 @@ class _Batch(Operator):
             if whole < block.rows:
                 self._reader.unread(block.slice(whole, block.rows))
             return [block.slice(0, whole)]
-        parts, missing = [block], self._size - block.rows
+        parts, missing, size = [block], self._size - block.rows, block.nbytes
         while missing:
+            # Before it is put together: then it is too late.
+            if size > self.most_bytes:
+                raise self.too_large(size // (self._size - missing) * self._size)
             more = self._reader.read(missing)
             if more is None:
                 return [] if self._drop_remainder else parts
             parts.append(more)
             missing -= more.rows
+            size += more.nbytes
         return parts
 
 

@@ -76,6 +76,7 @@ class _Prefetch(Operator):
         self._most_bytes = min(_AUTO_BLOCKS * setup.block_bytes, self._up_to) if auto else self._up_to
         if not setup.parallelism.crew.tuner.enabled:
             self._up_to = self._most_bytes
+        self._lease = setup.ledger.lease(str(node.site))
         self._worker: Ahead | None = None
         self._ended = False
 
@@ -90,7 +91,9 @@ class _Prefetch(Operator):
         if self._ended:
             return None
         if self._worker is None:
-            self._worker = Ahead(self.inputs[0], self._most_rows, self._most_bytes, str(self.site), self._up_to)
+            self._worker = Ahead(
+                self.inputs[0], self._most_rows, self._most_bytes, str(self.site), self._lease, self._up_to
+            )
             self._worker.start()
         began = time.perf_counter()
         # An interrupt while waiting leaves the worker as it is: the rows it holds must not be lost.

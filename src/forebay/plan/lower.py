@@ -17,7 +17,9 @@ def prepare(node: Node, run_seed: int, rules: tuple[Any, ...]) -> Node:
 
 def build(node: Node, setup: Setup) -> Operator:
     """The operators of a prepared plan."""
-    return node.lower(setup, build)
+    operator = node.lower(setup, build)
+    operator.most_bytes = setup.ledger.budget
+    return operator
 
 
 def own_seeds(node: Node) -> list[int]:

@@ -4,6 +4,7 @@ import threading
 from queue import SimpleQueue
 
 from forebay.block import Block
+from forebay.ledger import Lease
 from forebay.run.leaving import join
 from forebay.run.operator import Operator
 from forebay.run.uninterrupted import take, uninterrupted
@@ -20,14 +21,22 @@ class Ahead:
         most_rows: so many rows in hand are enough; one block is always worked on.
         most_bytes: so many bytes are enough.
         name: what to call the thread.
+        lease: what blocks in hand are counted against; one that is refused waits until others have been taken.
         up_to: to how many bytes that may grow by itself: where nothing was in hand although there was time to make
             more, twice as much would have been there.
     """
 
     def __init__(
-        self, source: Operator, most_rows: int | None, most_bytes: int, name: str, up_to: int | None = None
+        self,
+        source: Operator,
+        most_rows: int | None,
+        most_bytes: int,
+        name: str,
+        lease: Lease,
+        up_to: int | None = None,
     ) -> None:
         self._source = source
+        self._lease = lease
         self._most_rows = most_rows
         self._most_bytes = most_bytes
         self._made: SimpleQueue[Block | None] = SimpleQueue()
@@ -65,25 +74,31 @@ class Ahead:
             join(self._thread)
 
     def _run(self) -> None:
-        rows = size = 0
+        rows = size = last = 0
         try:
             while not self._stopping:
                 full = rows > 0 and (
                     size >= self._most_bytes or (self._most_rows is not None and rows >= self._most_rows)
                 )
                 self._was_full = self._was_full or full
+                # With nothing in hand there has to be a next block, whatever the budget says.
+                full = full or (rows > 0 and not self._lease.ask(size + last))
                 if full or not self._taken.empty():
                     fewer, smaller = self._taken.get()
                     rows -= fewer
                     size -= smaller
+                    self._lease.note(size)
                     continue
                 block = self._source.fetch()
                 if block is None:
                     return
+                last = block.nbytes
                 rows += block.rows
-                size += block.nbytes
+                size += last
+                self._lease.note(size)
                 self._made.put(block)
         except BaseException as error:
             self.error = error
         finally:
+            self._lease.release()
             self._made.put(None)

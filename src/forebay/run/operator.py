@@ -119,10 +119,23 @@ class Operator(ABC):
         block = self.pull()
         meter.seconds += time.perf_counter() - began
         if block is not None:
+            size = block.nbytes
+            if size > self.most_bytes and block.rows == 1:
+                raise self.too_large(size)
             meter.blocks += 1
             meter.rows += block.rows
-            meter.nbytes += block.nbytes
+            meter.nbytes += size
         return block
+
+    most_bytes = 1 << 62
+    """The budget, which no single element may exceed."""
+
+    def too_large(self, size: int) -> DataError:
+        """The error for an element that the budget has no room for, however it is dealt with."""
+        return DataError(
+            f"{self.site}: one element takes {size:,} bytes, and the budget is {self.most_bytes:,} (Options.memory): "
+            "raise it, or make elements smaller, for example with smaller batches"
+        )
 
     own_thread = False
     """Whether inputs are pulled from on another thread than the one that pulls from this."""

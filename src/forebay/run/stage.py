@@ -63,6 +63,9 @@ class Stage(Operator, Generic[R]):
         self._pace = Pace(setup.block_bytes, setup.unit)
         self._free = free_order and executor.workers > 0
         self._gate = setup.gate
+        self._lease = setup.ledger.lease(str(site))
+        self._held = 0  # Bytes of the chunks that are under way,
+        self._growth = 1.0  # and how many come out for each of them.
         self._logs = Logs()
         self._bell: SimpleQueue[Job[R]] = SimpleQueue()
         if self._free:
@@ -99,7 +102,7 @@ class Stage(Operator, Generic[R]):
         self._index = state["index"] + skip
         self._next = Cursor.from_json(state["in"]).after(skip)
         self._epoch = epoch
-        self._chunks.clear()
+        self._drop_chunks()
         self._to_read.clear()
         self._to_finish.clear()
         self._ended = False
@@ -139,6 +142,9 @@ class Stage(Operator, Generic[R]):
             chunk = self._take()
             block = self.finish(chunk, self._result(chunk))
             size = chunk.block.nbytes if block is None else block.nbytes
+            self._held -= chunk.block.nbytes
+            self._growth = max(size / max(chunk.block.nbytes, 1), 0.9 * self._growth)
+            self._lease.note(int(self._held * (1 + self._growth)))
             self._pace.observe(chunk.block.rows, size, chunk.job.seconds)
             if self._executor.workers:
                 # Without workers the time is in the caller's already.
@@ -229,7 +235,7 @@ class Stage(Operator, Generic[R]):
     def _fill(self) -> None:
         self._tune()
         most = max(1, self._executor.workers * _AHEAD)
-        while (len(self._chunks) < most or self._awaited()) and not self._ended:
+        while (len(self._chunks) < most or self._awaited()) and not self._ended and self._afford():
             try:
                 block, index = self._read()
             except ForebayError as error:
@@ -241,6 +247,14 @@ class Stage(Operator, Generic[R]):
                 return
             job = self._executor.submit(self.argument(block), self.numbers(block, index), self._epoch)
             self._chunks.append(Chunk(block, index, job))
+            self._held += block.nbytes
+
+    def _afford(self) -> bool:
+        """Whether the budget has room for one more chunk and what will come of it. One is always worked on."""
+        if not self._chunks or not self._executor.workers:
+            return True
+        more = self._held // len(self._chunks)
+        return self._awaited() or self._lease.ask(int((self._held + more) * (1 + self._growth)))
 
     def _awaited(self) -> bool:
         """Whether the log asks for a chunk that has not been read yet."""
@@ -296,5 +310,10 @@ class Stage(Operator, Generic[R]):
     def close(self) -> None:
         """The workers first, since they may be busy with the input's rows."""
         self._executor.close()
-        self._chunks.clear()
+        self._drop_chunks()
         super().close()
+
+    def _drop_chunks(self) -> None:
+        self._chunks.clear()
+        self._held = 0
+        self._lease.release()
