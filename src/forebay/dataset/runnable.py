@@ -3,7 +3,7 @@
 import copy
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import IO, Any, Generic, TypeVar
 
 from forebay.block import START
@@ -16,6 +16,7 @@ from forebay.plan import INFINITE, Node, build, caller, optimise, own_seeds, wit
 from forebay.plan.check import function, step_name
 from forebay.plan.explain import explain
 from forebay.plan.fingerprint import function_name
+from forebay.plan.forecast import MemoryReport, forecast
 from forebay.plan.identity import plan_lines
 from forebay.plan.spec import element_spec
 from forebay.rules import RULES
@@ -138,6 +139,29 @@ class RunnableDataset(Generic[T_co]):
         """
         return plan_options(self.plan)
 
+    def memory_report(self, scales: Sequence[int] = (1, 10, 100)) -> MemoryReport:
+        """What every step will hold at most, before anything runs: for the data as it is and for multiples of it.
+
+        Printed, the report is a table. Looks at an element of steps whose elements' size is not known otherwise.
+
+        >>> report = Dataset.range(1000).shuffle(100, seed=1).batch(10).memory_report()
+        >>> report.memory(1) == report.memory(100)
+        True
+        """
+        setup = self._setup()
+        plan = optimise(with_seeds(self.plan, self._run_seeds()), setup.rules)
+        return forecast(plan, setup, tuple(scales), self._element_bytes)
+
+    def _element_bytes(self, node: Node) -> int:
+        operator = build(_without_shuffles(node), self._setup())
+        try:
+            reader = Reader(operator)
+            reader.seek(START, 0)
+            block = reader.read(1)
+            return 0 if block is None else block.nbytes
+        finally:
+            operator.close()
+
     def explain(self, file: IO[str] | None = None, *, analyze: bool = False, seconds: float = 10.0) -> None:
         """Print the plan as written and as it will run, the last step first, with the elements that come out of each.
 
@@ -230,3 +254,11 @@ def _ledger(options: Options) -> Ledger:
 
 def _steps(node: Node) -> int:
     return 1 + sum(map(_steps, node.inputs))
+
+
+def _without_shuffles(node: Node) -> Node:
+    """The same elements, of which one can be had without reading many."""
+    inputs = tuple(map(_without_shuffles, node.inputs))
+    if node.inputs and node.traits.same_elements and node.traits.random:
+        return inputs[0]
+    return node.with_inputs(*inputs) if node.inputs else node

@@ -44,6 +44,10 @@ class Batch(Node):
         inner = self.input.access()
         return None if inner is None else _Batches(self, inner)
 
+    def element_bytes(self, *inputs: int) -> int | None:
+        """As many elements."""
+        return inputs[0] * self.batch_size
+
     def lower(self, setup: Setup, build: Build) -> Operator:
         """Ask the input for blocks that hold whole batches, which then are views of them."""
         unit = setup.unit * self.batch_size if setup.rules else 1

@@ -32,6 +32,11 @@ class _Part:
     nbytes: int = 0
 
 
+def external_part(budget: int) -> int:
+    """Bytes of rows that are put in order at once."""
+    return budget // _ORDERED
+
+
 class ExternalShuffle(Operator):
     """State: the number of the next row in the new order.
 
@@ -49,7 +54,7 @@ class ExternalShuffle(Operator):
         self._spill = setup.spill
         self._lease = setup.ledger.lease(str(site))
         self._scattered = min(setup.ledger.budget // _SCATTERED, _MOST)
-        self._ordered = setup.ledger.budget // _ORDERED
+        self._ordered = external_part(setup.ledger.budget)
         self._pace = Pace(setup.block_bytes, setup.unit)
         self._uniform = Uniform()
         self._blocks: Iterator[Block] | None = None

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, TypeVar, get_args
 
 from forebay.plan.check import flag, keep_whole
-from forebay.plan.node import Node
+from forebay.plan.node import Holding, Node, Sizes
 from forebay.run import Setup
 from forebay.run.executor import Executor
 from forebay.run.executors import ExecutorName, check_executor, start
@@ -37,6 +37,14 @@ class Parallel(Node):
         """Equal for steps that can run on the same workers."""
         calls = self.num_parallel_calls
         return (None,) if calls is None else (calls, self.deterministic, self.executor)
+
+    def holds(self, sizes: Sizes) -> Holding:
+        """Chunks under way, two for every worker."""
+        if self.num_parallel_calls is None or self.executor == "inline":
+            return super().holds(sizes)
+        workers = sizes.setup.parallelism.workers(self.num_parallel_calls)
+        chunks = 2 * workers * (max(sizes.setup.block_bytes, sizes.input) + sizes.block)
+        return Holding(chunks, f"two chunks for each of {workers} workers; backs off at the budget")
 
     def settings(self) -> dict[str, Any]:
         """How it runs."""

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from forebay.block import Block, Cursor
 from forebay.plan.check import keep_whole
-from forebay.plan.node import AUTOTUNE, Build, Node, Traits
+from forebay.plan.node import AUTOTUNE, Build, Holding, Node, Sizes, Traits
 from forebay.run import Access, Operator, Setup
 from forebay.run.ahead import Ahead
 
@@ -39,6 +39,16 @@ class Prefetch(Node):
     def access(self) -> Access | None:
         """The input's: rows by number need no thread that works ahead."""
         return self.input.access()
+
+    def holds(self, sizes: Sizes) -> Holding:
+        """The elements ahead."""
+        if self.buffer_size in (None, AUTOTUNE):
+            most = min(self.max_bytes or _AUTO_MOST_BYTES, max(_AUTO_MOST_BYTES, sizes.block))
+            return Holding(max(most, sizes.block), "grows to this only if it is found empty; backs off at the budget")
+        ahead = max(int(self.buffer_size or 0) * sizes.element, sizes.block)
+        return Holding(
+            min(ahead, self.max_bytes or _MOST_BYTES), f"{self.buffer_size} elements ahead, at least a block"
+        )
 
     def is_noop(self) -> bool:
         """Nothing ahead."""

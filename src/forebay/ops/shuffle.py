@@ -9,11 +9,11 @@ import numpy as np
 from forebay._native import permute
 from forebay.block import Block, Cursor, Indices
 from forebay.errors import InternalError
-from forebay.ops.external_shuffle import ExternalShuffle
+from forebay.ops.external_shuffle import ExternalShuffle, external_part
 from forebay.ops.prefetch import prefetch_below
 from forebay.ops.shuffle_buffer import ShuffleBuffer
 from forebay.plan.check import flag, keep_seed, keep_whole
-from forebay.plan.node import Build, Node, Traits
+from forebay.plan.node import Build, Holding, Node, Sizes, Traits
 from forebay.run import Access, Operator, Pace, ReadRows, Setup
 from forebay.run.access import gather_until_fault
 from forebay.run.keys import key_of, words
@@ -73,6 +73,23 @@ class Shuffle(Node):
             return None
         # Without a seed this Access only serves to ask whether there is one; it is made again before running.
         return _Permuted(inner, self.seed or 0, self.reshuffle_each_iteration)
+
+    def holds(self, sizes: Sizes) -> Holding:
+        """Numbers of rows, rows, or a part of the budget and the rest on disk."""
+        if self.whole and self.access() is not None:
+            return Holding(2 * sizes.block, "reads rows in the new order; keeps none")
+        budget = sizes.setup.ledger.budget
+        if self.buffer_size is None:
+            total = None if sizes.rows is None else sizes.rows * sizes.element
+            disk = 0 if total is None or total <= external_part(budget) else total
+            why = "the whole input goes to disk once" if disk or total is None else "fits into its part of the budget"
+            return Holding(2 * external_part(budget) if disk or total is None else 2 * total, why, disk)
+        rows = self.buffer_size if sizes.rows is None else min(self.buffer_size, sizes.rows)
+        if self.by_number:
+            return Holding(8 * rows + 2 * sizes.block, "numbers of rows, not rows")
+        if 2 * rows * sizes.element > budget:
+            return Holding(8 * rows + 2 * sizes.block, "numbers of rows; the buffer is on disk", rows * sizes.element)
+        return Holding(2 * rows * sizes.element, f"{rows:,} rows, twice while it grows")
 
     def lower(self, setup: Setup, build: Build) -> Operator:
         """By number where everything is shuffled or a rule says so; otherwise through a buffer of rows."""

@@ -39,6 +39,37 @@ class Traits:
     random: bool = False
 
 
+@dataclass(frozen=True, slots=True)
+class Sizes:
+    """What a step has to know to say how much it will hold.
+
+    Args:
+        element: bytes of one of its elements.
+        input: bytes of one of its input's elements.
+        rows: how many of these there are, if that is known.
+        setup: how the plan runs.
+    """
+
+    element: int
+    input: int
+    rows: int | None
+    setup: Setup
+
+    @property
+    def block(self) -> int:
+        """Bytes of a block of the step's elements: at least one of them."""
+        return max(self.setup.block_bytes, self.element)
+
+
+@dataclass(frozen=True, slots=True)
+class Holding:
+    """Bytes that a step holds at most, in memory and on disk, and why."""
+
+    memory: int
+    why: str
+    disk: int = 0
+
+
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Node(ABC):
     """A step and its inputs. Arguments are checked when it is made; nothing runs before ``lower``.
@@ -81,6 +112,14 @@ class Node(ABC):
     def spec(self, *inputs: Any) -> Any | None:
         """The element's structure with a TensorSpec at each leaf, given the inputs'; None if only running tells."""
         return inputs[0] if self.traits.same_elements else None
+
+    def element_bytes(self, *inputs: int) -> int | None:
+        """Bytes of an element, given those of the inputs' elements; None if only looking at one tells."""
+        return inputs[0] if self.traits.same_elements and inputs else None
+
+    def holds(self, sizes: Sizes) -> Holding:
+        """What this step holds while it runs."""
+        return Holding(2 * sizes.block, "a block in hand and one in the making")
 
     def layout(self) -> str:
         """What a cursor of this step depends on besides its inputs: how it is run."""
