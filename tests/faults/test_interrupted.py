@@ -121,7 +121,9 @@ def named_files(pids: set[int]) -> set[str]:
     """The files in memory or among the temporary ones that these processes have open or mapped."""
     found = set()
     for pid in pids:
-        paths = {line.split(maxsplit=5)[5] for line in Path(f"/proc/{pid}/maps").read_text().splitlines() if "/" in line}
+        paths = {
+            line.split(maxsplit=5)[5] for line in Path(f"/proc/{pid}/maps").read_text().splitlines() if "/" in line
+        }
         for fd in os.listdir(f"/proc/{pid}/fd"):
             try:
                 paths.add(os.readlink(f"/proc/{pid}/fd/{fd}"))

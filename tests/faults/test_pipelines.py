@@ -1,6 +1,7 @@
 """Datasets on worker processes: workers that are killed, that die of an element, and that serve several epochs."""
 
 import gc
+import itertools
 import json
 import os
 import random
@@ -133,7 +134,9 @@ def named_range(error: BaseException, how: str) -> tuple[int, int]:
 
 
 def test_the_only_element_kills() -> None:
-    dataset = Dataset.range(1).map(deadly(lambda: os._exit(3), 0), num_parallel_calls=2, executor="process", name="fatal")
+    dataset = Dataset.range(1).map(
+        deadly(lambda: os._exit(3), 0), num_parallel_calls=2, executor="process", name="fatal"
+    )
     found, error = take_until_error(dataset)
     assert found == []
     assert named_range(error, "exit code 3") == (0, 0)
@@ -171,8 +174,7 @@ def test_after_an_element_that_kills_it_can_be_tried_again(tmp_path: Path) -> No
     with iter(Dataset.range(40).map(function, num_parallel_calls=2, executor="process")) as it:
         found: list[Any] = []
         with pytest.raises(fb.FunctionError, match="died 3 times"):
-            while True:
-                found.append(next(it))
+            found.extend(itertools.starmap(next, itertools.repeat((it,))))
         assert found == list(range(len(found)))
         assert len(found) <= 5
         found.extend(it)

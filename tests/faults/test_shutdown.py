@@ -3,10 +3,12 @@
 import gc
 import os
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 import forebay as fb
@@ -59,10 +61,10 @@ PIPELINES = {"processes": slow_on_processes, "threads": slow_on_threads, "free o
 
 
 @pytest.fixture(params=PIPELINES)
-def dataset(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Dataset[Any]]:
+def dataset(request: pytest.FixtureRequest, tmp_path: Path) -> Dataset[Any]:
     assert_nothing_runs()
     made: Dataset[Any] = PIPELINES[request.param](tmp_path)
-    yield made
+    return made
 
 
 @pytest.fixture
@@ -131,27 +133,46 @@ def test_deleting_a_circle(dataset: Dataset[Any]) -> None:
     assert_nothing_runs()
 
 
-@pytest.mark.parametrize("executor", ["thread", "process"])
-def test_an_error_of_the_pipeline_in_a_loop(executor: Any) -> None:
-    """The error knows nothing that keeps the iterator alive once it has been dealt with."""
+def fails(x: Any) -> Any:
+    if np.any(x == 20):
+        raise ValueError("of the user")
+    return x
 
-    def work(x: Any) -> Any:
-        if x == 20:
-            raise ValueError("of the user")
-        return x
 
-    def loop() -> list[Any]:
-        return [x for x in Dataset.range(1000).map(work, num_parallel_calls=2, executor=executor)]
+def failing_numbers() -> Iterator[int]:
+    yield from range(20)
+    raise ValueError("of the user")
 
+
+def fails_inside(x: Any) -> Dataset[Any]:
+    return Dataset.range(x, x + 1).map(fails)
+
+
+NUMBERS = Dataset.range(1000)
+FAILING: dict[str, Callable[[], Dataset[Any]]] = {
+    "threads": lambda: NUMBERS.map(fails, num_parallel_calls=2, executor="thread"),
+    "processes": lambda: NUMBERS.map(fails, num_parallel_calls=2, executor="process"),
+    "auto": lambda: NUMBERS.map(fails, num_parallel_calls=2, executor="auto"),
+    "free order": lambda: NUMBERS.map(fails, num_parallel_calls=2, executor="thread", deterministic=False),
+    "prefetch": lambda: NUMBERS.map(fails).prefetch(2),
+    "several": lambda: NUMBERS.map(fails, 2, executor="thread").filter(bool, num_parallel_calls=2).batch(2).prefetch(1),
+    "batched": lambda: NUMBERS.map(fails, num_parallel_calls=2, executor="thread", batched=True),
+    "interleave": lambda: NUMBERS.interleave(fails_inside, 4, 1, num_parallel_calls=2),
+    "flat_map": lambda: NUMBERS.flat_map(fails_inside, num_parallel_calls=2),
+    "input": lambda: Dataset.from_generator(failing_numbers).map(abs, num_parallel_calls=2, executor="thread"),
+}
+
+
+@pytest.mark.parametrize("name", FAILING)
+def test_an_error_of_the_pipeline(name: str) -> None:
+    """Once it has been dealt with nothing is left, though no garbage was collected."""
     gc.collect()
     gc.disable()
     try:
-        with_error = False
-        try:
-            loop()
-        except fb.FunctionError:
-            with_error = True
-        assert with_error
+        with suppress(fb.FunctionError):
+            for _ in FAILING[name]():
+                pass
+            raise AssertionError("no error")
         assert_nothing_runs()
     finally:
         gc.enable()
