@@ -74,7 +74,7 @@ def test_killed_workers_change_nothing(on_processes: Dataset[Any], expected: lis
 
 @pytest.mark.slow
 def test_deaths_in_the_middle_of_calls_change_nothing(tmp_path: Path, expected: list[Any]) -> None:
-    fatal = set(random.Random(1).sample(range(N), 10))
+    fatal = set(random.Random(1).sample(range(N), 6))
 
     def function(x: Any) -> Any:
         mark = tmp_path / str(x)

@@ -209,7 +209,7 @@ ENDINGS = {
 
 @pytest.mark.slow
 @pytest.mark.parametrize("ending", ENDINGS)
-@pytest.mark.parametrize(("executor", "calls"), [("process", 2), ("thread", 2), ("thread", 8)])
+@pytest.mark.parametrize(("executor", "calls"), [("process", 2), ("thread", 8)])
 def test_the_interpreter_ends(tmp_path: Path, ending: str, executor: str, calls: int) -> None:
     """Though calls that never end are under way, also on threads."""
     (tmp_path / "script.py.out").symlink_to(tmp_path / "output")
