@@ -158,7 +158,13 @@ class DatasetIterator(Generic[T_co]):
         # call goes back to the last element that was.
         self._broken = True
         self._setup.parallelism.crew.tuner.tick()
-        block = self._reader.next() if self._reader is not None else None
+        try:
+            block = self._reader.next() if self._reader is not None else None
+        except Exception:
+            # The next call begins with new operators in any case. These, with all their workers, would stay for as
+            # long as the error does, and longer: what they hold leads to the error, and its traceback back to them.
+            self._run.close()
+            raise
         self._setup.gate.open = True
         if block is None:
             self._ended = True

@@ -88,20 +88,13 @@ def test_next_tries_again(executor: Any, tmp_path: Path) -> None:
             raise OSError("not now")
         return x
 
-    found: list[Any] = []
-    failures = 0
     with iter(Dataset.range(50).map(unlucky, num_parallel_calls=2, executor=executor)) as it:
-        while True:
-            try:
-                found.append(next(it))
-            except StopIteration:
-                break
-            except fb.FunctionError as error:
-                assert "element 21: " in str(error)
-                assert it.state_dict()["position"] == 21
-                failures += 1
-    assert failures == 2
-    assert found == list(range(50))
+        assert [next(it) for _ in range(21)] == list(range(21))
+        for _ in range(2):
+            with pytest.raises(fb.FunctionError, match="element 21: unlucky raised OSError: not now"):
+                next(it)
+            assert it.state_dict()["position"] == 21
+        assert list(it) == list(range(21, 50))
 
 
 @pytest.mark.parametrize("executor", WORKERS)

@@ -2,10 +2,12 @@
 
 import atexit
 import threading
+import time
 
-_AT_EXIT = 1.0  # Seconds. A daemon thread that is not done by then never will be, and ends with the process.
+# Seconds for all of them. A daemon thread that is not done by then never will be, and ends with the process.
+_AT_EXIT = 1.0
 
-_leaving = threading.Event()
+_until: float | None = None
 _watching = False
 
 
@@ -18,11 +20,16 @@ def watch_for_exit() -> None:
     global _watching
     if not _watching:
         _watching = True
-        atexit.register(_leaving.set)
+        atexit.register(_leave)
+
+
+def _leave() -> None:
+    global _until
+    _until = time.monotonic() + _AT_EXIT
 
 
 def join(thread: threading.Thread) -> None:
     """Wait until the thread has ended; while the interpreter ends, not for ever."""
     # The last reference to an iterator may go on its own worker, which then cannot wait for itself.
     if threading.current_thread() is not thread:
-        thread.join(_AT_EXIT if _leaving.is_set() else None)
+        thread.join(None if _until is None else max(0.0, _until - time.monotonic()))

@@ -1,0 +1,148 @@
+"""Programs with a pipeline that are interrupted, or killed, in the middle of it."""
+
+import os
+import random
+import signal
+from pathlib import Path
+
+import pytest
+
+from faults.support import Script, workers_of
+from processes.support import alive, wait_for
+
+pytestmark = pytest.mark.slow
+
+PIPELINES = {
+    "processes": """
+def work(x):
+    for _ in range(20_000):
+        pass
+    return x
+ds = fb.Dataset.range(N).map(work, num_parallel_calls=2, executor="process").batch(3).unbatch()
+expected = list(range(N))
+""",
+    "threads": """
+def work(x):
+    time.sleep(0.001)
+    return x
+def files(x):
+    return fb.Dataset.range(x * 10, x * 10 + 10).map(work)
+ds = fb.Dataset.range(N // 10).interleave(files, 4, 2, num_parallel_calls=2).map(
+    work, num_parallel_calls=2, executor="thread").prefetch(3)
+plain = fb.Dataset.range(N // 10).interleave(lambda x: fb.Dataset.range(x * 10, x * 10 + 10), 4, 2)
+expected = list(plain)
+""",
+}
+
+START = """
+import itertools, os, sys, threading, time
+import forebay as fb
+
+def say(*words):
+    # One call into the system, so that an interrupt cannot cut a line in two.
+    os.write(1, (" ".join(map(str, words)) + "\\n").encode())
+"""
+
+GOES_ON = """
+got = []
+it = iter(ds)
+more = True
+while more:
+    try:
+        while more:
+            before = len(got)
+            # Nothing of Python's runs between the iterator and the list: what was handed out is there.
+            got.extend(itertools.islice(it, 1))
+            more = len(got) > before
+            say("step")
+    except KeyboardInterrupt:
+        say("interrupted")
+it.close()
+assert got == expected, (len(got), [(a, b) for a, b in zip(got, expected) if a != b][:5])
+assert threading.enumerate() == [threading.main_thread()], threading.enumerate()
+try:
+    os.waitpid(-1, os.WNOHANG)
+except ChildProcessError:
+    say("nothing left")
+"""
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+@pytest.mark.parametrize("name", PIPELINES)
+def test_whoever_catches_interrupts_goes_on_with_next(tmp_path: Path, name: str, seed: int) -> None:
+    draw = random.Random(seed)
+    size = "N = 1000\n" if name == "processes" else "N = 3000\n"
+    with Script(tmp_path, START + size + PIPELINES[name] + GOES_ON) as script:
+        for times in range(1, 11):
+            steps = script.lines.count("step") + draw.randrange(1, 40)
+            script.wait_for_line("step", steps)
+            os.killpg(script.process.pid, signal.SIGINT)
+            script.wait_for_line("interrupted", times)
+        assert script.end() == 0, script.text[-3000:]
+        assert script.lines[-1] == "nothing left"
+        assert script.errors.read_text() == ""
+
+
+LETS_IT_FALL = """
+for element in ds:
+    say("step")
+"""
+
+
+@pytest.mark.parametrize("steps", [0, 1, 25])
+@pytest.mark.parametrize("name", PIPELINES)
+def test_whoever_does_not_ends_with_one_traceback(tmp_path: Path, name: str, steps: int) -> None:
+    with Script(tmp_path, START + "N = 100_000\n" + PIPELINES[name] + 'say("ready")\n' + LETS_IT_FALL) as script:
+        script.wait_for_line("ready")
+        script.wait_for_line("step", steps)
+        workers = workers_of(script.process.pid)
+        os.killpg(script.process.pid, signal.SIGINT)
+        assert script.end() == -signal.SIGINT, script.text[-3000:]
+        errors = script.errors.read_text()
+        assert errors.count("Traceback") == 1, errors
+        assert errors.endswith("KeyboardInterrupt\n"), errors
+        assert "Exception ignored" not in errors
+        assert not any(map(alive, workers))
+
+
+SLEEPS = """
+def work(x):
+    say("working")
+    if x > SLEEPY:
+        time.sleep(1000)
+    return x
+ds = fb.Dataset.range(10**6).map(work, num_parallel_calls=2, executor="process").batch(2).prefetch(2)
+for element in ds:
+    say("step")
+"""
+
+
+def named_files(pids: set[int]) -> set[str]:
+    """The files in memory or among the temporary ones that these processes have open or mapped."""
+    found = set()
+    for pid in pids:
+        paths = {
+            line.split(maxsplit=5)[5] for line in Path(f"/proc/{pid}/maps").read_text().splitlines() if "/" in line
+        }
+        for fd in os.listdir(f"/proc/{pid}/fd"):
+            try:
+                paths.add(os.readlink(f"/proc/{pid}/fd/{fd}"))
+            except FileNotFoundError:
+                continue
+        found |= {path for path in paths if path.startswith(("/dev/shm/", "/run/shm/")) or "/temporary/" in path}
+    return found
+
+
+@pytest.mark.parametrize("sleepy", [10**6, 5], ids=["moving", "in a call"])
+def test_a_killed_parent_leaves_nothing(tmp_path: Path, sleepy: int) -> None:
+    with Script(tmp_path, START + SLEEPS.replace("SLEEPY", str(sleepy))) as script:
+        script.wait_for_line("step", 2)
+        script.wait_for_line("working", 8)
+        script.wait_for(lambda: len(workers_of(script.process.pid)) == 2, "both workers")
+        workers = workers_of(script.process.pid)
+        assert len(workers) == 2
+        assert named_files({script.process.pid, *workers}) == set()
+        script.process.kill()
+        script.process.wait()
+        wait_for(lambda: not any(map(alive, workers)), "the workers to die")
+        assert os.listdir(script.temporary) == []
