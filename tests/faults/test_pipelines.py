@@ -17,6 +17,7 @@ import forebay as fb
 from faults.support import assert_nothing_runs, busy, take_until_error, workers_of
 from forebay import Dataset
 from forebay.run import auto
+from forebay.run.gil_probe import GilProbe
 from processes.support import alive, wait_for
 
 N = 1500
@@ -91,10 +92,10 @@ def test_deaths_in_the_middle_of_calls_change_nothing(tmp_path: Path, expected: 
 
 def settle_on_processes(monkeypatch: pytest.MonkeyPatch) -> None:
     """Have "auto" choose them whatever it measures, which on a busy machine may be anything, and as soon as it can."""
-    monkeypatch.setattr(auto, "_SHARED", 0.0)
+    monkeypatch.setattr(auto, "_HOLDS", -1.0)
     monkeypatch.setattr(auto, "_BUSY", -1.0)
     monkeypatch.setattr(auto, "_TRIFLE", -1.0)
-    monkeypatch.setattr(auto, "_ENOUGH", 1e-6)
+    monkeypatch.setattr(GilProbe, "enough", property(lambda probe: probe.rows > 0 and probe._naps > 0))
 
 
 def deadly(die: Callable[[], Any], number: int) -> Callable[[Any], Any]:

@@ -77,7 +77,9 @@ class InterleavedRows(Operator):
         self._done = 0  # Rows of the turn of `_slot` that have been given.
         self._state_due = True
         self.tuned_workers = cycle.threads
-        self.most_workers = cycle.slots if cycle.turn < ENDLESS else _MOST_OPEN
+        self.most_workers = min(
+            cycle.slots if cycle.turn < ENDLESS else _MOST_OPEN, setup.parallelism.most or _MOST_OPEN
+        )
         if cycle.tuned and cycle.threads:
             setup.parallelism.crew.tuner.add(self)
 
