@@ -157,8 +157,8 @@ CASES: list[tuple[Callable[[], Any], str]] = [
         lambda: Dataset.from_tensor_slices((np.zeros((3, 2)), np.zeros((3, 3)))).unbatch(),
         r"unbatch\(\): all leaves must have the same first size",
     ),
-    (lambda: stream().shuffle(), r"shuffle\(\) without buffer_size needs rows that can be read by number, and from_"),
-    (lambda: Dataset.counter().shuffle(), r"shuffle\(\) without buffer_size"),
+    (lambda: Dataset.counter().shuffle(), r"shuffle\(\) of everything never begins after an endless counter"),
+    (lambda: stream().repeat().shuffle(), r"shuffle\(\) of everything never begins after an endless repeat"),
     # Options
     (lambda: ds.with_options({"optimize": True}), r"options must be a forebay.Options"),
     (lambda: fb.Options(optimize=1), r"Options.optimize must be True, False or None, got 1"),

@@ -8,12 +8,12 @@ import numpy as np
 
 from forebay._native import permute
 from forebay.block import Block, Cursor, Indices
-from forebay.errors import InternalError
+from forebay.errors import InternalError, PlanError
 from forebay.ops.external_shuffle import ExternalShuffle, external_part
 from forebay.ops.prefetch import prefetch_below
 from forebay.ops.shuffle_buffer import ShuffleBuffer
 from forebay.plan.check import flag, keep_seed, keep_whole
-from forebay.plan.node import Build, Holding, Node, Sizes, Traits
+from forebay.plan.node import INFINITE, Build, Holding, Node, Sizes, Traits
 from forebay.run import Access, Operator, Pace, ReadRows, Setup
 from forebay.run.access import gather_until_fault
 from forebay.run.keys import key_of, words
@@ -40,6 +40,10 @@ class Shuffle(Node):
             keep_whole(self, "buffer_size", 1)
         keep_seed(self)
         flag("shuffle", "reshuffle_each_iteration", self.reshuffle_each_iteration)
+        if self.buffer_size is None and self.input.cardinality() == INFINITE:
+            raise PlanError(
+                f"shuffle() of everything never begins after an endless {self.input.kind}: give a buffer_size"
+            )
 
     @cached_property
     def whole(self) -> bool:

@@ -25,7 +25,8 @@ from forebay.block import Block, Cursor, Structure
 from forebay.errors import DataError, SpillError
 
 _HEADER = struct.Struct("<IIQ")
-"""Checksum of what follows it, number of parts, and bytes of all parts."""
+"""Checksum of all that follows it, number of parts, and bytes of all parts."""
+_CHECKED = 4
 _SIZE = struct.Struct("<Q")
 _IOV_MAX = 512
 
@@ -116,11 +117,11 @@ class SpillFile:
         columns = _dumps(block.columns, parts)
         buffers: list[memoryview] = [part.raw() for part in parts]
         sizes = b"".join(_SIZE.pack(size) for size in (len(columns), *map(len, buffers)))
-        checksum = zlib.crc32(sizes)
-        checksum = zlib.crc32(columns, checksum)
+        total = len(sizes) + len(columns) + sum(map(len, buffers))
+        header = _HEADER.pack(0, 1 + len(buffers), total)
+        checksum = zlib.crc32(columns, zlib.crc32(sizes, zlib.crc32(header[_CHECKED:])))
         for buffer in buffers:
             checksum = zlib.crc32(buffer, checksum)
-        total = len(sizes) + len(columns) + sum(map(len, buffers))
         header = _HEADER.pack(checksum, 1 + len(buffers), total)
         place = Place(len(self), _HEADER.size + total, block.rows)
         self.write(place.offset, [header, sizes, columns, *buffers])
@@ -132,7 +133,7 @@ class SpillFile:
         self._read_into(place.offset, data)
         checksum, count, total = _HEADER.unpack_from(data)
         body = data[_HEADER.size :]
-        if total != len(body) or zlib.crc32(body) != checksum:
+        if total != len(body) or zlib.crc32(data[_CHECKED:]) != checksum:
             raise DataError("a block that was spilled to disk has come back changed: the disk or its memory is faulty")
         ends = _HEADER.size + _SIZE.size * count
         parts = []

@@ -318,6 +318,27 @@ CASES = [
         reshuffles=True,
     ),
     Case(
+        "shuffle.stream_whole",
+        lambda: _stream(30).shuffle(seed=1),
+        law=reordered(range(30)),
+        reshuffles=True,
+        unknown_length=True,
+    ),
+    Case(
+        "shuffle.stream_whole_twice",
+        lambda: _stream(20).shuffle(seed=1).batch(3).repeat(2).unbatch(),
+        law=reordered([*range(20), *range(20)]),
+        reshuffles=True,
+        unknown_length=True,
+    ),
+    Case(
+        "shuffle.stream_whole_kept",
+        lambda: _stream(25).filter(lambda i: i % 3 > 0).shuffle(seed=1, reshuffle_each_iteration=False),
+        law=reordered([i for i in range(25) if i % 3]),
+        unknown_length=True,
+    ),
+    Case("shuffle.stream_whole_of_nothing", lambda: _stream(0).shuffle(seed=1), [], unknown_length=True),
+    Case(
         "shuffle.whole_then_batch_prefetch",
         lambda: range_(23).shuffle(seed=3).batch(4).prefetch(2),
         law=_batched_law(23, 23, 4),

@@ -1,0 +1,97 @@
+"""A shuffle of everything that comes as a stream: uniform, the same at any budget, exact after a resume."""
+
+import json
+from collections import Counter
+from itertools import permutations
+from typing import Any
+
+import numpy as np
+import pytest
+
+import forebay as fb
+from forebay import Dataset
+
+
+def stream(rows: int) -> Dataset[Any]:
+    return Dataset.from_generator(lambda: iter(range(rows)))
+
+
+def order(dataset: Dataset[Any], **options: Any) -> list[int]:
+    return [int(x) for x in dataset.with_options(fb.Options(**options))]
+
+
+def test_every_order_is_equally_likely() -> None:
+    dataset = stream(4).shuffle(seed=1)
+    found = Counter(tuple(int(x) for x in dataset) for _ in range(1200))
+    assert set(found) == set(permutations(range(4)))
+    squares = sum((count - 50) ** 2 / 50 for count in found.values())
+    # Chi-square with 23 degrees of freedom: mean 23, standard deviation 6.8.
+    assert squares < 23 + 5 * 6.8
+
+
+@pytest.mark.parametrize("memory", [3_000, 50_000, "10MiB"])
+def test_places_are_uniform_whether_or_not_it_spills(memory: Any) -> None:
+    dataset = stream(1000).shuffle(seed=2)
+    sums = np.zeros(1000)
+    for epoch in range(20):
+        found = order(dataset, memory=memory) if epoch == 0 else [int(x) for x in dataset]
+        assert sorted(found) == list(range(1000))
+        sums += found
+    # Twenty uniform places: mean 499.5, standard deviation 288.7 / sqrt(20); of a thousand, none is 5.5 of these away.
+    assert np.abs(sums / 20 - 499.5).max() < 5.5 * 288.7 / 20**0.5
+
+
+@pytest.mark.parametrize("rows", [0, 1, 2, 300, 5000])
+def test_the_order_does_not_depend_on_the_budget(rows: int) -> None:
+    dataset = stream(rows).shuffle(seed=3)
+    default = order(dataset)
+    assert sorted(default) == list(range(rows))
+    for memory in (1_000, 20_000, 10**6):
+        for block_bytes in (1, 1000, 1 << 20):
+            again = stream(rows).shuffle(seed=3)
+            assert order(again, memory=memory, block_bytes=block_bytes) == default
+
+
+def test_a_part_too_large_for_the_budget_is_scattered_again() -> None:
+    rows = Dataset.from_generator(lambda: (np.full(50, i) for i in range(20_000))).shuffle(seed=1)
+    tight = [int(x[0]) for x in rows.with_options(fb.Options(memory=60_000))]
+    assert tight == order(stream(20_000).shuffle(seed=1))
+
+
+@pytest.mark.parametrize("memory", [5_000, "10MiB"])
+def test_resume_at_every_step(memory: Any) -> None:
+    def dataset() -> Dataset[Any]:
+        return stream(60).shuffle(seed=4).batch(7).with_options(fb.Options(memory=memory))
+
+    whole = [batch.tolist() for batch in dataset()]
+    with iter(dataset()) as it:
+        states = [json.dumps(it.state_dict()), *(json.dumps(it.state_dict()) for _ in it)]
+    assert max(map(len, states)) < 1000
+    for k, state in enumerate(states[:-1]):
+        with iter(dataset()) as it:
+            it.load_state_dict(json.loads(state))
+            assert [batch.tolist() for batch in it] == whole[k:]
+
+
+def test_epochs_differ_unless_told_otherwise() -> None:
+    dataset = stream(50).shuffle(seed=1)
+    assert [int(x) for x in dataset] != [int(x) for x in dataset]
+    fixed = stream(50).shuffle(seed=1, reshuffle_each_iteration=False)
+    assert [int(x) for x in fixed] == [int(x) for x in fixed]
+    assert len(set(map(int, stream(50).shuffle(seed=1).repeat(2)))) == 50
+
+
+def test_a_dtype_that_changes_is_an_error_that_names_the_element() -> None:
+    mixed = stream(5).concatenate(Dataset.from_generator(lambda: iter([0.5])).map(lambda x: x, num_parallel_calls=1))
+    with pytest.raises(fb.ForebayError, match="float64"):
+        list(mixed.shuffle(seed=1))
+
+
+def test_disk_and_memory_are_given_back_at_the_end() -> None:
+    ledger = fb.Ledger(20_000)
+    dataset = Dataset.from_generator(lambda: (np.full(50, i) for i in range(2000))).shuffle(seed=1)
+    it = iter(dataset.with_options(fb.Options(memory=ledger)))
+    next(it)
+    assert ledger.held > 0
+    it.close()
+    assert ledger.held == 0

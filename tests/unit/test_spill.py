@@ -1,0 +1,160 @@
+"""Blocks and rows on disk: they come back as they were, are counted, and leave nothing behind."""
+
+import os
+import resource
+import signal
+import subprocess
+import sys
+from collections import namedtuple
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import forebay as fb
+from forebay import Dataset
+from forebay.block import START, Block, RowBuilder
+from forebay.errors import DataError, SpillError
+from forebay.run.row_store import RowStore
+from forebay.run.spill import SpillStore
+from forebay.run.spilled_rows import SpilledRows
+from unit.support import assert_same
+
+Pair = namedtuple("Pair", "a b")
+
+KINDS: dict[str, Any] = {
+    "numbers": lambda i: i,
+    "arrays": lambda i: np.full((2, 3), i, np.float32),
+    "ragged": lambda i: np.arange(i % 4),
+    "text": lambda i: "é" * (i % 5),
+    "bytes": lambda i: b"\0" * (i % 3),
+    "sometimes none": lambda i: None if i % 3 else i,
+    "objects": lambda i: frozenset([i]),
+    "nested": lambda i: {"x": Pair(i, (f"{i}", np.zeros(i % 2))), "y": i / 2},
+    "shape changes": lambda i: np.zeros(2 if i < 40 else 3),
+}
+
+
+def block_of(kind: str, rows: range) -> Block:
+    block, fault = RowBuilder().build([KINDS[kind](i) for i in rows])
+    assert fault is None
+    assert block is not None
+    return block
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_blocks_come_back_as_they_were(kind: str) -> None:
+    store = SpillStore()
+    file = store.create()
+    blocks = [block_of(kind, range(start, start + 15)) for start in (0, 15, 30)]
+    places = [file.append(block) for block in blocks]
+    assert store.used == len(file) > 0
+    for block, place in zip(reversed(blocks), reversed(places), strict=True):
+        assert_same(list(file.read(*place, START).elements()), list(block.elements()))
+    file.close()
+    assert store.used == 0
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_rows_on_disk_are_those_in_memory(kind: str) -> None:
+    rng = np.random.default_rng(1)
+    memory, disk = RowStore(), SpilledRows(SpillStore())
+    for start in range(0, 400, 20):
+        block = (
+            block_of(kind, range(start, start + 20)) if kind != "shape changes" or start else block_of(kind, range(20))
+        )
+        slots = np.arange(20) if not start else rng.permutation(20)
+        memory.put(slots, block)
+        disk.put(slots, block)
+        wanted = rng.integers(0, 20, 30)
+        assert_same(list(disk.take(wanted).elements()), list(memory.take(wanted).elements()))
+    disk.close()
+
+
+def test_a_heap_is_rewritten_when_it_is_mostly_waste() -> None:
+    store = SpillStore()
+    rows = SpilledRows(store)
+    block, _ = RowBuilder().build(["x" * 10_000] * 50)
+    assert block is not None
+    for _ in range(40):
+        rows.put(np.arange(50), block)
+    assert store.used < 4 << 20
+    assert list(rows.take(np.arange(50)).elements()) == ["x" * 10_000] * 50
+
+
+def test_a_flipped_byte_is_noticed() -> None:
+    file = SpillStore().create()
+    place, structure = file.append(block_of("arrays", range(50)))
+    for offset in (0, 5, 20, place.nbytes // 2, place.nbytes - 1):
+        before = os.pread(file.fileno, 1, offset)
+        os.pwrite(file.fileno, bytes([before[0] ^ 1]), offset)
+        with pytest.raises(DataError, match="has come back changed"):
+            file.read(place, structure, START)
+        os.pwrite(file.fileno, before, offset)
+    file.read(place, structure, START)
+    os.ftruncate(file.fileno, place.nbytes - 1)
+    with pytest.raises(DataError, match="shorter"):
+        file.read(place, structure, START)
+
+
+def stream(rows: int) -> Dataset[Any]:
+    return Dataset.from_generator(lambda: (np.full(100, i) for i in range(rows)))
+
+
+@pytest.mark.parametrize("size", [None, 500])
+def test_a_limit_holds_and_leaves_the_count_right(size: int | None) -> None:
+    options = fb.Options(memory=50_000, spill_limit=100_000)
+    it = iter(stream(1000).shuffle(size, seed=1).with_options(options))
+    with pytest.raises(SpillError, match=r"spill_limit is 100,000 bytes; [\d,]+ are in use and [\d,]+ more are needed"):
+        list(it)
+    it.close()
+
+
+def test_a_full_disk_is_a_clear_error() -> None:
+    code = """
+import signal, resource
+import numpy as np, forebay as fb
+signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+resource.setrlimit(resource.RLIMIT_FSIZE, (200_000, 200_000))
+rows = fb.Dataset.from_generator(lambda: (np.full(100, i) for i in range(2000)))
+for size in (None, 1000):
+    try:
+        list(rows.shuffle(size).with_options(fb.Options(memory=50_000)))
+    except fb.SpillError as error:
+        print(str(error).partition(":")[0].partition(" ")[2])
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60)
+    assert done.stdout == "bytes could not be spilled to disk\n" * 2
+    assert resource.getrlimit(resource.RLIMIT_FSIZE)[0] != 200_000
+
+
+def test_the_folder_is_the_one_that_was_asked_for(tmp_path: Path) -> None:
+    options = fb.Options(memory=50_000, spill_dir=tmp_path)
+    it = iter(stream(1000).shuffle(seed=1).with_options(options))
+    next(it)
+    opened = [os.readlink(f"/proc/self/fd/{fd}") for fd in os.listdir("/proc/self/fd") if _is_link(fd)]
+    assert any(name.startswith(str(tmp_path)) for name in opened)
+    assert list(tmp_path.iterdir()) == []
+    it.close()
+    missing = fb.Options(memory=50_000, spill_dir=tmp_path / "missing")
+    with pytest.raises(SpillError, match="is not a folder"):
+        list(stream(1000).shuffle(seed=1).with_options(missing))
+
+
+def _is_link(fd: str) -> bool:
+    return os.path.islink(f"/proc/self/fd/{fd}") and os.path.lexists(f"/proc/self/fd/{fd}")
+
+
+def test_nothing_is_left_by_a_process_that_was_killed(tmp_path: Path) -> None:
+    code = f"""
+import os, signal
+import numpy as np, forebay as fb
+rows = fb.Dataset.from_generator(lambda: (np.full(100, i) for i in range(3000)))
+it = iter(rows.shuffle().with_options(fb.Options(memory=50_000, spill_dir={str(tmp_path)!r})))
+next(it)
+os.kill(os.getpid(), signal.SIGKILL)
+"""
+    done = subprocess.run([sys.executable, "-c", code], check=False, timeout=60)
+    assert done.returncode == -signal.SIGKILL
+    assert list(tmp_path.iterdir()) == []
