@@ -15,6 +15,7 @@ from forebay.plan.identity import check_same_plan, check_signature, counts_on_or
 from forebay.run import Operator, Reader, Setup
 from forebay.run.leaving import watch_for_exit
 from forebay.run.meter import StageStats
+from forebay.run.observers import ended, observed
 from forebay.run.stats import stats_of
 
 T_co = TypeVar("T_co", covariant=True)
@@ -114,6 +115,16 @@ class DatasetIterator(Generic[T_co]):
         """
         return self._epoch
 
+    @property
+    def where(self) -> str:
+        """The dataset's last step, and the line it was written on.
+
+        >>> import forebay as fb
+        >>> iter(fb.Dataset.range(3).batch(2)).where
+        'batch at <doctest ...'
+        """
+        return str(self._plan.site)
+
     def __iter__(self) -> "DatasetIterator[T_co]":
         return self
 
@@ -163,9 +174,10 @@ class DatasetIterator(Generic[T_co]):
             self._elements = iter(())
             self._reader = None
             self._setup.parallelism.crew.finished = True
+            ended(self)
             self._run.close()
             raise StopIteration
-        elements, rows = block.private().elements(), block.rows
+        elements, rows = observed(self, block.private().elements()), block.rows
         # From here to the end nothing is called, so that no interrupt can fall between.
         self._before += self._row
         self._row = 0

@@ -35,6 +35,7 @@ class Ahead:
         self._up_to = up_to or most_bytes
         self._was_full = False
         self._stopping = False
+        self.in_hand = (0, 0)  # Rows and bytes, as the thread last knew them.
         self.error: BaseException | None = None
         self._thread = threading.Thread(target=self._run, name=f"forebay {name}", daemon=True)
 
@@ -76,12 +77,14 @@ class Ahead:
                     fewer, smaller = self._taken.get()
                     rows -= fewer
                     size -= smaller
+                    self.in_hand = (rows, size)
                     continue
                 block = self._source.fetch()
                 if block is None:
                     return
                 rows += block.rows
                 size += block.nbytes
+                self.in_hand = (rows, size)
                 self._made.put(block)
         except BaseException as error:
             self.error = error

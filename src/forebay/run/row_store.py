@@ -1,5 +1,6 @@
 """Rows kept in numbered slots, column by column, to be replaced and read in any order."""
 
+from sys import getsizeof
 from typing import Any
 
 import numpy as np
@@ -7,6 +8,8 @@ from numpy.typing import NDArray
 
 from forebay.block import Block, Column, Indices, Structure, Uniform, column_from_rows
 from forebay.block.dense import Dense
+
+_SOME = 16  # Rows, from which the size of others is guessed.
 
 
 class RowStore:
@@ -31,6 +34,10 @@ class RowStore:
         assert self._structure is not None
         return Block(self._structure, [kept.take(slots) for kept in self._slots], len(slots))
 
+    def row_bytes(self) -> int:
+        """About how much a row takes."""
+        return sum(kept.row_bytes() for kept in self._slots)
+
 
 class _Slots:
     """One column's slots: an array while all rows have one shape, an array of objects once they have not."""
@@ -53,6 +60,15 @@ class _Slots:
         else:
             for slot, row in zip(slots.tolist(), column.private().rows()):
                 values[slot] = row
+
+    def row_bytes(self) -> int:
+        values = self._values
+        if values is None or not len(values):
+            return 0
+        if values.dtype != object:
+            return values.nbytes // len(values)
+        some = [getattr(row, "nbytes", None) or getsizeof(row) for row in values[:_SOME] if row is not None]
+        return sum(some) // max(len(some), 1)
 
     def take(self, slots: Indices) -> Column:
         assert self._values is not None
