@@ -1,10 +1,14 @@
 """Lines of code whose allocations grew, for those who ask for it: tracing makes Python several times slower."""
 
 import tracemalloc
+from collections import Counter
+from pathlib import Path
 
 from forebay.observe.verdict import size
 
 _MOST = 5
+_FRAMES = 12  # Deep enough to get from a buffer inside Forebay to the loop that asked for it.
+_INSIDE = str(Path(__file__).parent.parent)
 
 
 class Allocations:
@@ -18,7 +22,7 @@ class Allocations:
         """Start tracing, and remember what is there."""
         self._ours = not tracemalloc.is_tracing()
         if self._ours:
-            tracemalloc.start()
+            tracemalloc.start(_FRAMES)
         self._before = tracemalloc.take_snapshot()
 
     def end(self) -> None:
@@ -31,12 +35,14 @@ class Allocations:
         """The lines that hold most more, in words."""
         if self._before is None or not tracemalloc.is_tracing():
             return ()
-        own = tracemalloc.Filter(False, __file__.rpartition("/")[0] + "/*")
-        after = tracemalloc.take_snapshot().filter_traces([own])
-        differences = after.compare_to(self._before, "lineno")
-        found = [each for each in differences if each.size_diff > 0][:_MOST]
-        return tuple(
-            f"{each.traceback[0].filename}:{each.traceback[0].lineno}  "
-            f"+{size(each.size_diff)} in {each.count_diff:+,} pieces"
-            for each in found
-        )
+        differences = tracemalloc.take_snapshot().compare_to(self._before, "traceback")
+        more: Counter[str] = Counter()
+        for each in differences:
+            more[_users_line(each.traceback)] += each.size_diff
+        return tuple(f"{line}  +{size(count)}" for line, count in more.most_common(_MOST) if count > 1 << 16)
+
+
+def _users_line(trace: tracemalloc.Traceback) -> str:
+    """The innermost line that is not Forebay's own."""
+    frames = [frame for frame in trace if not frame.filename.startswith(_INSIDE)] or list(trace)
+    return f"{frames[-1].filename}:{frames[-1].lineno}"

@@ -117,7 +117,8 @@ def grown_types(before: Census, after: Census, most: int = 5) -> tuple[TypeGrowt
         more = count * kind.__basicsize__ if known is None else known - before.bytes.get(kind, 0)
         if count > _LONG and more > 0 and not str(kind.__module__).startswith(_HIDDEN):
             found.append(TypeGrowth(_type_name(kind), count, more))
-    return tuple(sorted(found, key=lambda each: -each.bytes)[:most])
+    found.sort(key=lambda each: -each.bytes)
+    return tuple(each for each in found[:most] if each.bytes >= found[0].bytes / 100)
 
 
 def grown_holders(before: Census, after: Census, most: int = 3) -> tuple[HolderGrowth, ...]:
@@ -127,10 +128,13 @@ def grown_holders(before: Census, after: Census, most: int = 3) -> tuple[HolderG
     keys = sorted((key for key in rise if rise[key] >= least), key=lambda key: -rise[key])[: 4 * most]
     wanted = set(keys)
     alive = {(id(each), type(each)): each for each in gc.get_objects() if (id(each), type(each)) in wanted}
-    found = [key for key in keys if key in alive and not _is_namespace(alive[key])][:most]
-    return tuple(
-        HolderGrowth(_holder_name(alive[key]), before.lengths.get(key, 0), after.lengths[key]) for key in found
-    )
+    found = []
+    for key in keys:
+        if key in alive and not _is_namespace(alive[key]):
+            name = _holder_name(alive[key])
+            if not name.endswith("__"):
+                found.append(HolderGrowth(name, before.lengths.get(key, 0), after.lengths[key]))
+    return tuple(found[:most])
 
 
 def _is_namespace(container: Any) -> bool:

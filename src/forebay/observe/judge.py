@@ -9,9 +9,9 @@ A series *rises lastingly* if, after warm-up (the first epoch if a second has en
 - where epochs are known, an epoch leaves at least half of its rise behind: what fills and drains again is no leak.
 
 A **leak** is a lasting rise both of the process and of what remains of it when the buffers of running Forebay datasets
-are taken off. If only the former rises, or if these buffers make up most of the highest growth since the watch began, it is
-**growth** with a known end. A rise that slows down or came in a few jumps is **unclear**. All else is a **plateau**,
-however high: an allocator that keeps freed memory, for example.
+are taken off. If only the former rises, or if these buffers make up most of the highest growth since the watch began,
+it is **growth** with a known end. A rise that slows down or came in a few jumps is **unclear**. All else is a
+**plateau**, however high: an allocator that keeps freed memory, for example.
 """
 
 from dataclasses import dataclass

@@ -68,8 +68,8 @@ class ShuffleBuffer(Operator):
         return block.at(Cursor({**state, "rows": block.rows, "total": self._total}))
 
     def held(self) -> tuple[int, float]:
-        """The rows in the buffer; it is full when it has the size asked for or all rows of the input."""
-        rows = len(self._picks.buffer) if self._target is None else min(self._read, self._size)
+        """The slots in use, which stay when their rows leave at the end of the input."""
+        rows = min(self._read, self._size)
         return rows * self._store.row_bytes(), 1.0 if self._target is None else rows / self._size
 
     def _exchange(self) -> Block | None:
