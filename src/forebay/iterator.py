@@ -43,7 +43,8 @@ class _Run:
         return reader
 
     def stats(self) -> list[StageStats]:
-        return self._stats if self.operator is None else stats_of(self.operator)
+        operator = self.operator  # Whoever asks may be on another thread than the one that closes.
+        return self._stats if operator is None else stats_of(operator)
 
     def close(self) -> None:
         if self.operator is not None:

@@ -1,5 +1,6 @@
 """Lines of code whose allocations grew, for those who ask for it: tracing makes Python several times slower."""
 
+import threading
 import tracemalloc
 from collections import Counter
 from pathlib import Path
@@ -8,7 +9,7 @@ from forebay.observe.verdict import size
 
 _MOST = 5
 _FRAMES = 12  # Deep enough to get from a buffer inside Forebay to the loop that asked for it.
-_INSIDE = str(Path(__file__).parent.parent)
+_NOT_THE_USERS = (str(Path(__file__).parent.parent), threading.__file__)
 
 
 class Allocations:
@@ -44,5 +45,5 @@ class Allocations:
 
 def _users_line(trace: tracemalloc.Traceback) -> str:
     """The innermost line that is not Forebay's own."""
-    frames = [frame for frame in trace if not frame.filename.startswith(_INSIDE)] or list(trace)
+    frames = [frame for frame in trace if not frame.filename.startswith(_NOT_THE_USERS)] or list(trace)
     return f"{frames[-1].filename}:{frames[-1].lineno}"

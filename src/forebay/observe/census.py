@@ -127,7 +127,7 @@ def grown_holders(before: Census, after: Census, most: int = 3) -> tuple[HolderG
     rise = {key: length - before.lengths.get(key, 0) for key, length in after.lengths.items()}
     keys = sorted((key for key in rise if rise[key] >= least), key=lambda key: -rise[key])[: 4 * most]
     wanted = set(keys)
-    alive = {(id(each), type(each)): each for each in gc.get_objects() if (id(each), type(each)) in wanted}
+    alive = _those(wanted)
     found = []
     for key in keys:
         if key in alive and not _is_namespace(alive[key]):
@@ -135,6 +135,19 @@ def grown_holders(before: Census, after: Census, most: int = 3) -> tuple[HolderG
             if not name.endswith("__"):
                 found.append(HolderGrowth(name, before.lengths.get(key, 0), after.lengths[key]))
     return tuple(found[:most])
+
+
+def _those(wanted: set[tuple[int, type]]) -> dict[tuple[int, type], Any]:
+    """The containers themselves, as far as they still exist."""
+    objects = gc.get_objects()
+    alive = {(id(each), type(each)): each for each in objects if (id(each), type(each)) in wanted}
+    for start in range(0, len(objects), _CHUNK):
+        if len(alive) == len(wanted):
+            break
+        # Dictionaries of numbers and the like are unknown to the collector, but not to who has them.
+        referents = gc.get_referents(*objects[start : start + _CHUNK])
+        alive |= {(id(each), dict): each for each in referents if type(each) is dict and (id(each), dict) in wanted}
+    return alive
 
 
 def _is_namespace(container: Any) -> bool:
@@ -156,7 +169,8 @@ def _holder_name(container: Any) -> str:
             key = next((key for key, value in list(attributes.items()) if value is container), None)
             if key is not None:
                 return f"{kind} {type(owner).__name__}.{key}"
-    return f"a {kind}"
+    some = next(iter(container), None)
+    return f"a {kind} of {_type_name(type(some))}"
 
 
 def _module(kind: type) -> str:

@@ -24,7 +24,7 @@ from forebay.run.observers import Observed
 from forebay.run.uninterrupted import uninterrupted
 
 _INTERVAL = 0.05  # Seconds between two looks of the thread.
-_CHILDREN_SHARE = 0.02  # Of the time, for looking at child processes ...
+_CHILDREN_SHARE = 0.02  # Of a processor's time, for looking at child processes ...
 _CENSUS_SHARE = 0.01  # ... and for counting objects.
 
 
@@ -151,11 +151,13 @@ class Watch:
         The band is between the lowest and the highest reading, the dashed line is the slope of the verdict, what is
         shaded counts as warm-up, dotted lines are ends of epochs.
 
+        >>> import tempfile
         >>> import forebay as fb
         >>> with fb.watch() as w:
         ...     for batch in fb.Dataset.range(1000).batch(10):
         ...         pass
-        >>> w.plot("memory.svg")
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     w.plot(f"{folder}/memory.png")
         """
         from forebay.observe.plot import plot
 
@@ -206,8 +208,9 @@ class Watch:
             self._recorder.step(Source.CLOCK)
             now = time.monotonic()
             if now >= next_children:
+                began = time.thread_time()  # Not by the clock: waiting for one's turn costs the others nothing.
                 self._children_bins.add(self._children.read())
-                next_children = now + (time.monotonic() - now) / _CHILDREN_SHARE
+                next_children = now + (time.thread_time() - began) / _CHILDREN_SHARE
             if self._census_is_due(now):
                 self._count_objects()
 
@@ -227,12 +230,15 @@ class _Hook:
         self._recorder = recorder
         self._stages = stages
         self._leader: str | None = None  # Whose ends are epochs: not those of an evaluation in between.
+        self._open = False  # Whether one of the leader's has begun and not ended.
 
     def block(self, iterator: Observed) -> None:
         where = iterator.where
-        if self._stages.block(iterator) and where == self._leader:
-            self._recorder.epoch(Source.ITERATORS)  # The one before was left before its end.
         self._leader = self._leader or where
+        if self._stages.block(iterator) and where == self._leader:
+            if self._open:
+                self._recorder.epoch(Source.ITERATORS)  # The one before was left before its end.
+            self._open = True
 
     def element(self) -> None:
         self._recorder.step(Source.ITERATORS)
@@ -240,6 +246,7 @@ class _Hook:
     def ended(self, iterator: Observed) -> None:
         self._stages.ended(iterator)
         if iterator.where == self._leader:
+            self._open = False
             self._recorder.epoch(Source.ITERATORS)
 
 
