@@ -132,7 +132,7 @@ def grown_holders(before: Census, after: Census, most: int = 3) -> tuple[HolderG
     for key in keys:
         if key in alive and not _is_namespace(alive[key]):
             name = _holder_name(alive[key])
-            if not name.endswith("__"):
+            if name is not None:
                 found.append(HolderGrowth(name, before.lengths.get(key, 0), after.lengths[key]))
     return tuple(found[:most])
 
@@ -155,19 +155,24 @@ def _is_namespace(container: Any) -> bool:
     return isinstance(container, dict) and ("__name__" in container or "__module__" in container)
 
 
-def _holder_name(container: Any) -> str:
+def _holder_name(container: Any) -> str | None:
+    """What it is called; None for what imports leave behind, however late they come."""
     kind = type(container).__name__
     modules = {id(vars(module)): name for name, module in list(sys.modules.items()) if isinstance(module, ModuleType)}
     for owner in gc.get_referrers(container):
         if isinstance(owner, dict):
             key = next((key for key, value in list(owner.items()) if value is container), None)
             if isinstance(key, str) and id(owner) in modules:
+                if key.startswith("__"):
+                    return None
                 return f"{kind} {modules[id(owner)]}.{key}"
         elif type(owner).__dictoffset__ and not isinstance(owner, (type, ModuleType)):
             # Past whatever the class may do when it is asked for an attribute.
             attributes = object.__getattribute__(owner, "__dict__")
             key = next((key for key, value in list(attributes.items()) if value is container), None)
             if key is not None:
+                if _module(type(owner)).startswith("_frozen_importlib"):
+                    return None
                 return f"{kind} {type(owner).__name__}.{key}"
     some = next(iter(container), None)
     return f"a {kind} of {_type_name(type(some))}"
