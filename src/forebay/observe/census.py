@@ -158,7 +158,11 @@ def _is_namespace(container: Any) -> bool:
 def _holder_name(container: Any) -> str | None:
     """What it is called; None for what imports leave behind, however late they come."""
     kind = type(container).__name__
-    modules = {id(vars(module)): name for name, module in list(sys.modules.items()) if isinstance(module, ModuleType)}
+    modules = {
+        id(vars(module)): name
+        for name, module in reversed(sys.modules.copy().items())
+        if isinstance(module, ModuleType)
+    }
     for owner in gc.get_referrers(container):
         if isinstance(owner, dict):
             key = next((key for key, value in list(owner.items()) if value is container), None)

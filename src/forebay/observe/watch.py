@@ -262,7 +262,7 @@ def watch(*, types: bool = True, tracemalloc: bool = False) -> Watch:
     Mann-Kendall test of grouped readings, which spikes and jumps of memory cannot mislead; ``forebay.observe.judge``
     has the rules.
 
-    A step costs about 6 µs. Child processes and objects are looked at by a thread that takes at most 3 % of the time.
+    A step costs about 5 µs. Child processes and objects are looked at by a thread that takes at most 3 % of the time.
 
     Args:
         types: count Python objects by type to tell which grew: at the beginning, at the end, and in between if it
