@@ -98,6 +98,18 @@ def test_what_is_level_is_called_a_plateau(name: str) -> None:
     assert kinds(NO_LEAK[name], 400)["plateau"] >= 0.9 * RUNS
 
 
+def test_a_plateau_is_never_said_against_the_odds() -> None:
+    """An uneven rise is left open rather than called level with next to no confidence."""
+    fall = np.tile([0.0, 0, 0, -6, -6], 20)
+    uneven = level(100) + (np.arange(100) * 0.25 + fall) * MIB
+    found = [follow(series(make(np.random.default_rng(seed), 100))) for make in NO_LEAK.values() for seed in range(20)]
+    for each in [follow(series(uneven)), *found]:
+        assert each.trend is not None
+        assert (
+            each.course != "level" or each.confidence >= 0.5 or each.trend.late_rise <= max(FLOOR, 4 * each.trend.noise)
+        )
+
+
 def test_what_levels_off_is_left_open() -> None:
     assert kinds(NO_LEAK["ever more slowly"], 400)["unclear"] == RUNS
 

@@ -96,8 +96,13 @@ def follow(series: Series) -> Finding:
             return Finding("jumping", line, 1 - line.p)
     # Level: the same test, asked whether the series stays behind one that rises by just the floor.
     least = max(FLOOR, 4 * line.noise)
-    _, p, _ = mann_kendall(least * np.linspace(0, 1, line.groups) - (groups.low - groups.low[0]))
-    return Finding("level", line, 1 - p)
+    behind = least * np.linspace(0, 1, line.groups) - groups.low
+    _, p, _ = mann_kendall(behind)
+    if min(line.rise, line.late_rise) > least and p > 0.5 and _carried_over(series, line):
+        return Finding("jumping", line, p)  # Neither steady enough for a leak nor level.
+    # What rose at first and is level since is judged by its second half.
+    _, later, _ = mann_kendall(behind[line.groups // 2 :])
+    return Finding("level", line, 1 - min(p, later))
 
 
 def warm_up_end(series: Series) -> float:
