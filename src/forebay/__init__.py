@@ -1,5 +1,7 @@
 """Forebay: a standalone input pipeline for training. See ``Dataset``."""
 
+from typing import TYPE_CHECKING, Any
+
 from forebay import errors
 from forebay.block.spec import NoneSpec, TensorSpec
 from forebay.dataset import AUTOTUNE, INFINITE_CARDINALITY, UNKNOWN_CARDINALITY, Dataset
@@ -40,4 +42,17 @@ __all__ = [
     "SpillError",
     "TensorSpec",
     "errors",
+    "watch",
 ]
+
+if TYPE_CHECKING:
+    from forebay.observe import watch
+else:
+
+    def __getattr__(name: str) -> Any:
+        # Loaded when first used: few programs watch themselves, and all of them import Forebay.
+        if name == "watch":
+            from forebay.observe import watch
+
+            return watch
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -15,6 +15,7 @@ from forebay.plan.identity import check_same_plan, check_signature, counts_on_or
 from forebay.run import Operator, Reader, Setup
 from forebay.run.leaving import watch_for_exit
 from forebay.run.meter import StageStats
+from forebay.run.observers import ended, observed
 from forebay.run.stats import stats_of
 
 T_co = TypeVar("T_co", covariant=True)
@@ -42,7 +43,8 @@ class _Run:
         return reader
 
     def stats(self) -> list[StageStats]:
-        return self._stats if self.operator is None else stats_of(self.operator)
+        operator = self.operator  # Whoever asks may be on another thread than the one that closes.
+        return self._stats if operator is None else stats_of(operator)
 
     def close(self) -> None:
         if self.operator is not None:
@@ -116,6 +118,16 @@ class DatasetIterator(Generic[T_co]):
         """
         return self._epoch
 
+    @property
+    def where(self) -> str:
+        """The dataset's last step, and the line it was written on.
+
+        >>> import forebay as fb
+        >>> iter(fb.Dataset.range(3).batch(2)).where
+        'batch at <doctest ...'
+        """
+        return str(self._plan.site)
+
     def __iter__(self) -> "DatasetIterator[T_co]":
         return self
 
@@ -171,9 +183,10 @@ class DatasetIterator(Generic[T_co]):
             self._elements = iter(())
             self._reader = None
             self._setup.parallelism.crew.finished = True
+            ended(self)
             self._run.close()
             raise StopIteration
-        elements, rows = block.private().elements(), block.rows
+        elements, rows = observed(self, block.private().elements()), block.rows
         # From here to the end nothing is called, so that no interrupt can fall between.
         self._before += self._row
         self._row = 0

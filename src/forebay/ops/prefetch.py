@@ -123,6 +123,11 @@ class _Prefetch(Operator):
         """Blocks in hand, and the thread."""
         return (self._worker.queue if self._worker is not None else 0), 1, "thread"
 
+    def held(self) -> tuple[int, float]:
+        """Blocks in hand, against the rows or bytes that are enough."""
+        rows, held = self._worker.in_hand if self._worker is not None else (0, 0)
+        return held, min(1.0, max(rows / self._most_rows if self._most_rows else 0.0, held / self._up_to))
+
     def _stop(self) -> None:
         if self._worker is not None:
             # Forgotten only afterwards: should this be interrupted, the next close still waits for the thread.

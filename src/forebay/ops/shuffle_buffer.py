@@ -73,6 +73,11 @@ class ShuffleBuffer(Operator):
         self._pace.observe(block.rows, block.nbytes, 0.0)
         return block.at(Cursor({**state, "rows": block.rows, "total": self._total}))
 
+    def held(self) -> tuple[int, float]:
+        """The slots in use, which stay when their rows leave at the end of the input."""
+        size = self._store.nbytes if isinstance(self._store, RowStore) else 0
+        return size, 1.0 if self._target is None else min(self._read, self._size) / self._size
+
     def _exchange(self) -> Block | None:
         """Steps that each take in a new row; None once there are no more."""
         incoming = self._next_rows(self._pace.rows)

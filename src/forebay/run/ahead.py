@@ -44,6 +44,7 @@ class Ahead:
         self._up_to = up_to or most_bytes
         self._was_full = False
         self._stopping = False
+        self.in_hand = (0, 0)  # Rows and bytes, as the thread last knew them.
         self.error: BaseException | None = None
         self._thread = threading.Thread(target=self._run, name=f"forebay {name}", daemon=True)
 
@@ -88,6 +89,7 @@ class Ahead:
                     rows -= fewer
                     size -= smaller
                     self._lease.note(size)
+                    self.in_hand = (rows, size)
                     continue
                 block = self._source.fetch()
                 if block is None:
@@ -96,6 +98,7 @@ class Ahead:
                 rows += block.rows
                 size += last
                 self._lease.note(size)
+                self.in_hand = (rows, size)
                 self._made.put(block)
         except BaseException as error:
             self.error = error

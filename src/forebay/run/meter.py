@@ -35,6 +35,8 @@ class StageStats:
         queue: results that are ready and have not been asked for.
         workers: how many there are at the moment.
         executor: what they are.
+        held: bytes in its buffer at the moment.
+        full: how full that is, from 0 to 1.
     """
 
     name: str
@@ -47,3 +49,5 @@ class StageStats:
     queue: int
     workers: int
     executor: str
+    held: int = 0
+    full: float = 0.0

@@ -144,6 +144,10 @@ class Operator(ABC):
         """Results that wait to be asked for, workers, and what these are."""
         return 0, 0, ""
 
+    def held(self) -> tuple[int, float]:
+        """Bytes kept for later in a buffer of its own, and how full that is, from 0 to 1. Called from any thread."""
+        return 0, 0.0
+
     def fail_next(self, error: ForebayError) -> None:
         """Have ``raise_pending`` raise this: rows made before the fault go out first."""
         self._pending = error

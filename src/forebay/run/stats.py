@@ -12,6 +12,7 @@ def stats_of(operator: Operator, depth: int = 0) -> list[StageStats]:
     below = 0.0 if operator.own_thread else sum(each.meter.seconds for each in operator.inputs)
     busy = max(0.0, meter.seconds - below - meter.waited) + meter.worked
     queue, workers, executor = operator.load()
+    held, full = operator.held()
     found = [
         StageStats(
             name=str(operator.site),
@@ -24,6 +25,8 @@ def stats_of(operator: Operator, depth: int = 0) -> list[StageStats]:
             queue=queue,
             workers=workers,
             executor=executor,
+            held=held,
+            full=full,
         )
     ]
     deeper = depth + (len(operator.inputs) > 1)

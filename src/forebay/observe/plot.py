@@ -1,0 +1,49 @@
+"""The course of memory as a picture."""
+
+from os import PathLike
+from typing import Any
+
+from forebay.observe.bins import Curve
+from forebay.observe.judge import Series
+from forebay.observe.verdict import Verdict
+
+_MIB = 1 << 20
+_COLOURS = {"plateau": "tab:green", "growth": "tab:blue", "leak": "tab:red", "unclear": "tab:gray"}
+
+
+def plot(
+    path: str | PathLike[str], verdict: Verdict, memory: Series, rest: Series, children: Curve, marks: list[int]
+) -> None:
+    """Draw it into a file."""
+    try:
+        # Not pyplot, which would choose a backend for the whole program.
+        from matplotlib.figure import Figure
+    except ImportError as error:
+        raise ImportError("w.plot() draws with matplotlib, which is not installed: pip install matplotlib") from error
+    figure = Figure(figsize=(9, 5), layout="constrained")
+    axes: Any = figure.subplots()
+    colour = _COLOURS[verdict.kind]
+    steps = memory.steps
+    if len(steps):
+        axes.fill_between(steps.x, steps.low / _MIB, steps.high / _MIB, color=colour, alpha=0.25, linewidth=0)
+        axes.plot(steps.x, steps.low / _MIB, color=colour, label="this process")
+        if verdict.stages:
+            axes.plot(rest.steps.x, rest.steps.low / _MIB, color="tab:orange", label="without buffers of datasets")
+        after = steps.between(verdict.warm_up)
+        if len(after) and verdict.where == "process":
+            middle = float((after.low - verdict.bytes_per_step * after.x).mean())
+            line = (verdict.bytes_per_step * after.x + middle) / _MIB
+            axes.plot(after.x, line, "--", color="black", linewidth=1, label="slope")
+        axes.axvspan(0, verdict.warm_up, color="black", alpha=0.06, linewidth=0, label="warm-up")
+        if len(children) and children.high.max() > 0:
+            # Looked at by the clock, so it is spread over the steps.
+            at = children.x * (steps.x[-1] + 1) / (children.x[-1] + 1)
+            axes.plot(at, children.low / _MIB, color="tab:purple", label="child processes")
+    for mark in marks if len(marks) <= 100 else []:
+        axes.axvline(mark - 0.5, color="black", linestyle=":", linewidth=0.6)
+    axes.set_xlabel(f"{verdict.unit}s")
+    axes.set_ylabel("memory, MiB")
+    axes.set_title(f"{verdict.kind}: {verdict.reason}", fontsize=10, wrap=True)
+    if axes.get_legend_handles_labels()[0]:
+        axes.legend(loc="best", fontsize=8)
+    figure.savefig(path)

@@ -1,0 +1,111 @@
+"""Readings per step and per epoch, whoever counts these."""
+
+import threading
+from collections.abc import Callable
+from enum import IntEnum
+
+from forebay.observe.bins import Bins
+from forebay.observe.judge import Series
+
+_MARKS = 256  # Ends of epochs to draw; statistics know all.
+
+
+class Source(IntEnum):
+    """Who says when a step or an epoch is over. A higher one takes over from a lower one, for good."""
+
+    CLOCK = 0
+    ITERATORS = 1
+    USER = 2
+
+
+class Recorder:
+    """What has been read so far.
+
+    Args:
+        read: resident memory now.
+        held: what buffers of running datasets hold.
+    """
+
+    def __init__(self, read: Callable[[], int], held: Callable[[], int]) -> None:
+        self._read = read
+        self._held = held
+        self._lock = threading.Lock()  # Iterators on several threads may take steps at once.
+        self.memory, self._rest = Bins(), Bins()
+        self._epoch_memory, self._epoch_rest = Bins(), Bins()
+        self.source = Source.CLOCK
+        self._epoch_source = Source.CLOCK
+        self.peak = 0
+        self._clear()
+
+    def _clear(self) -> None:
+        self.memory.clear()
+        self._rest.clear()
+        self._clear_epochs()
+        self._begin_epoch()
+
+    def _clear_epochs(self) -> None:
+        self._epoch_memory.clear()
+        self._epoch_rest.clear()
+        self.marks: list[int] = []
+        self._first: int | None = None
+        self._last = 0
+
+    def _begin_epoch(self) -> None:
+        self._low = self._rest_low = 1 << 62
+        self._high = self._rest_high = 0
+
+    def step(self, source: Source) -> None:
+        """One step is over, or begins: take a reading."""
+        if source < self.source:
+            return
+        with self._lock:
+            if source > self.source:
+                # What came before was counted in other steps, and is what happens before a loop anyway.
+                self.source = source
+                self._clear()
+            now = self._read()
+            rest = now - self._held()
+            self.memory.add(now)
+            self._rest.add(rest)
+            self.peak = max(self.peak, now)
+            self._low, self._high = min(self._low, now), max(self._high, now)
+            self._rest_low, self._rest_high = min(self._rest_low, rest), max(self._rest_high, rest)
+
+    def epoch(self, source: Source) -> None:
+        """All steps since the last such call, or the beginning, were one epoch. Nothing happens if there were none."""
+        if source < self._epoch_source:
+            return
+        with self._lock:
+            since = self.memory.count - self._last
+            if source > self._epoch_source:
+                self._epoch_source = source
+                if since:
+                    self._clear_epochs()
+            if since == 0:
+                return
+            self._epoch_memory.add_range(self._low, self._high)
+            self._epoch_rest.add_range(self._rest_low, self._rest_high)
+            self._begin_epoch()
+            self._last = self.memory.count
+            if self._first is None:
+                self._first = self._last
+            if len(self.marks) < _MARKS:
+                self.marks.append(self._last)
+
+    @property
+    def epochs(self) -> int:
+        """How many have ended."""
+        return self._epoch_memory.count
+
+    @property
+    def steps_per_epoch(self) -> float:
+        """On average."""
+        return self._last / self.epochs if self.epochs else 0.0
+
+    def series(self) -> tuple[Series, Series]:
+        """The process's memory, and what remains of it without buffers."""
+        with self._lock:
+            return self._series(self.memory, self._epoch_memory), self._series(self._rest, self._epoch_rest)
+
+    def _series(self, steps: Bins, epochs: Bins) -> Series:
+        return Series(steps.curve(), epochs.curve(), self._first, self.steps_per_epoch)

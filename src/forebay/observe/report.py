@@ -1,0 +1,115 @@
+"""A verdict in words that need no other knowledge."""
+
+from forebay.observe.verdict import Verdict, size
+
+_HEAD = {
+    "plateau": "PLATEAU: {}. This is not a leak.",
+    "growth": "GROWTH WITHIN BUDGET: {}. This is not a leak.",
+    "leak": "LEAK: {}.",
+    "unclear": "UNCLEAR: {}.",
+}
+
+
+def report(verdict: Verdict) -> str:
+    """The verdict, figures, what grew, what to do."""
+    lines = [_HEAD[verdict.kind].format(verdict.reason), ""]
+    lines += _table(_figures(verdict))
+    if verdict.stages:
+        lines += ["", "Buffers of datasets:"]
+        lines += _table(
+            [
+                (
+                    stage.name,
+                    f"up to {size(stage.peak)}" + (", full" if stage.full >= 1 else f", {stage.full:.0%} full"),
+                )
+                for stage in verdict.stages[:5]
+            ]
+        )
+    if verdict.kind in ("leak", "unclear"):
+        lines += _grown(verdict)
+    return "\n".join([*lines, "", "What to do:", *(f"  {line}" for line in _advice(verdict))])
+
+
+def _figures(verdict: Verdict) -> list[tuple[str, str]]:
+    unit = verdict.unit
+    low, high = verdict.interval
+    slope = f"{size(verdict.bytes_per_step)} per {unit}"
+    if verdict.bytes_per_epoch is not None:
+        slope += f", {size(verdict.bytes_per_epoch)} per epoch"
+    run = f"{verdict.steps:,} {unit}s"
+    if verdict.epochs:
+        run += f", {verdict.epochs:,} epoch{'s' * (verdict.epochs != 1)}"
+    if unit == "sample":
+        run += ", taken by a clock: w.step() in the loop would count steps"
+    figures = [
+        (
+            "memory",
+            f"{size(verdict.baseline)} before, {size(verdict.final)} at the end, {size(verdict.peak)} at its highest",
+        ),
+        ("slope", f"{slope} (between {size(low)} and {size(high)} per {unit}, 95 % sure)"),
+        ("confidence", f"{min(verdict.confidence, 0.9999):.2%}"),
+        ("run", f"{run}; the first {verdict.warm_up:,} count as warm-up"),
+    ]
+    if verdict.kind == "leak" and verdict.bytes_per_step > 0:
+        left = int(verdict.free / verdict.bytes_per_step)
+        figures.append(("at this rate", f"the {size(verdict.free)} still free are used up after {left:,} {unit}s more"))
+    if verdict.children:
+        now = sum(child.last for child in verdict.children)
+        more = f", {size(verdict.children_bytes_per_step)} per {unit}" if verdict.children_bytes_per_step else ""
+        figures.append(("children", f"{size(now)} of their own in {len(verdict.children)} processes{more}"))
+    return figures
+
+
+def _grown(verdict: Verdict) -> list[str]:
+    lines = []
+    if verdict.where == "children":
+        grew = [child for child in verdict.children if child.last > child.first][:3]
+        rows = [(f"{child.name} (pid {child.pid})", f"{size(child.first)} to {size(child.last)}") for child in grew]
+        return ["", "Processes that grew:", *_table(rows)]
+    if verdict.types:
+        rows = [(each.name, f"{each.count:+,} objects, +{size(each.bytes)}") for each in verdict.types]
+        lines += ["", "Python objects that there are more of:", *_table(rows)]
+    if verdict.holders:
+        rows = [(each.name, f"{each.before:,} to {each.length:,} items") for each in verdict.holders]
+        lines += ["", "Containers that kept growing:", *_table(rows)]
+    if verdict.lines:
+        lines += ["", "Lines whose allocations grew:", *(f"  {line}" for line in verdict.lines)]
+    return lines
+
+
+def _advice(verdict: Verdict) -> list[str]:
+    if verdict.kind == "plateau":
+        return ["Nothing. Memory that stays high after a peak is kept by the allocator, which uses it again."]
+    if verdict.kind == "growth":
+        return [
+            "Nothing, if it fits. A buffer takes its size times the bytes of an element, and grows no further.",
+            "If it is too much: give the step a smaller buffer, or put it before steps that make elements larger.",
+        ]
+    if verdict.kind == "unclear":
+        return ["Watch a longer run, if possible of three epochs or more."]
+    if verdict.where == "children":
+        return [
+            "Look into the function that the workers run: what does it keep between two calls?",
+            "Forked workers also copy what they share with the parent, page by page, as they touch it:",
+            "keep large data in NumPy arrays rather than in lists, or let workers be spawned.",
+        ]
+    if verdict.holders:
+        return [
+            f"See what the loop puts into {verdict.holders[0].name}, and keep less: a number (float(loss), "
+            "array.item()) or a copy",
+            "of the part that is needed. An array cut out of a batch keeps the whole batch alive.",
+        ]
+    if verdict.types and verdict.types[0].bytes > 0.3 * verdict.growth:
+        return [
+            f"Find who keeps the {verdict.types[0].name} objects: a list, a closure, an attribute, a cache of results."
+        ]
+    return [
+        "Python objects do not account for it, so it is native memory: a cache of a library that fills in the",
+        "first epoch (watch three epochs to rule that out), functions compiled again and again, or a library's bug.",
+        "fb.watch(tracemalloc=True) tells which lines allocate.",
+    ]
+
+
+def _table(rows: list[tuple[str, str]]) -> list[str]:
+    width = max((len(name) for name, _ in rows), default=0)
+    return [f"  {name.ljust(width)}  {text}" for name, text in rows]

@@ -1,0 +1,188 @@
+"""What ``fb.watch`` says of real loops: leaks, and what looks like one."""
+
+import pytest
+
+from unit.watched import MIB, run
+
+# Leaks
+
+
+def test_arrays_kept_in_a_list_are_a_leak() -> None:
+    verdict = run("""
+        kept = []
+        with fb.watch() as w:
+            for i in range(300):
+                kept.append(np.ones(25_000))
+                w.step()
+        tell(w)
+        """)
+    assert verdict["kind"] == "leak"
+    assert verdict["where"] == "process"
+    assert verdict["bytes_per_step"] == pytest.approx(200_000, rel=0.05)
+    low, high = verdict["interval"]
+    assert low <= verdict["bytes_per_step"] <= high
+    assert verdict["confidence"] > 0.99
+    assert verdict["bytes_per_epoch"] is None
+    assert verdict["types"][0]["name"] == "numpy.ndarray"
+    assert verdict["types"][0]["bytes"] == pytest.approx(300 * 200_000, rel=0.5)
+    assert verdict["holders"][0]["name"] == "list __main__.kept"
+    assert verdict["holders"][0]["length"] == 300
+    assert verdict["text"].startswith("LEAK: memory grows steadily")
+    assert "numpy.ndarray" in verdict["text"]
+    assert "used up after" in verdict["text"]
+
+
+def test_batches_of_a_dataset_kept_by_an_object_are_a_leak() -> None:
+    verdict = run("""
+        class Metrics:
+            def __init__(self):
+                self.seen = []
+
+        metrics = Metrics()
+        ds = Dataset.range(3000).map(lambda x: np.full(8000, x)).shuffle(50).batch(10)
+        with fb.watch() as w:
+            for epoch in range(3):
+                for batch in ds:
+                    metrics.seen.append({"first": batch[0]})
+        tell(w)
+        """)
+    assert verdict["kind"] == "leak"
+    assert (verdict["steps"], verdict["epochs"], verdict["unit"]) == (900, 3, "step")
+    assert verdict["bytes_per_epoch"] == pytest.approx(300 * verdict["bytes_per_step"], rel=0.01)
+    assert verdict["types"][0]["name"] == "numpy.ndarray"
+    assert verdict["holders"][0]["name"] == "list Metrics.seen"
+
+
+def test_what_every_epoch_keeps_is_a_leak() -> None:
+    verdict = run("""
+        kept = []
+        with fb.watch() as w:
+            for epoch in range(12):
+                for step in range(20):
+                    np.ones(10_000).sum()
+                    w.step()
+                kept.append(np.ones(500_000))
+                w.epoch()
+        tell(w)
+        """)
+    assert verdict["kind"] == "leak"
+    assert verdict["epochs"] == 12
+    assert verdict["bytes_per_epoch"] == pytest.approx(4_000_000, rel=0.1)
+
+
+def test_a_child_process_that_grows_is_a_leak_of_children() -> None:
+    verdict = run("""
+        child = subprocess.Popen(
+            [sys.executable, "-c", "import sys; kept = [b'x' * 200_000 for line in sys.stdin]"], stdin=subprocess.PIPE
+        )
+        with fb.watch() as w:
+            # As many steps as the thread needs to look sixty times.
+            while len(w._children_bins.curve()) < 60:
+                child.stdin.write(b"\\n")
+                child.stdin.flush()
+                time.sleep(0.02)
+                w.step()
+        child.stdin.close()
+        child.wait()
+        tell(w)
+        """)
+    assert (verdict["kind"], verdict["where"]) == ("leak", "children")
+    assert verdict["growth"] < 8 * MIB
+    assert verdict["children"][0]["last"] > verdict["children"][0]["first"] + 4 * MIB
+    assert verdict["bytes_per_step"] == pytest.approx(200_000, rel=0.5)
+    assert "child processes grow" in verdict["text"]
+    assert f"pid {verdict['children'][0]['pid']}" in verdict["text"]
+
+
+# What looks like a leak
+
+
+def test_a_shuffle_buffer_that_fills_is_growth() -> None:
+    verdict = run("""
+        def rows():
+            for i in range(2000):
+                yield np.full(8000, i, np.float64)
+
+        ds = Dataset.from_generator(rows).shuffle(800, seed=1).batch(10)
+        with fb.watch() as w:
+            for batch in ds:
+                batch.sum()
+        tell(w)
+        """)
+    assert verdict["kind"] == "growth"
+    stage = verdict["stages"][0]
+    assert stage["name"].startswith("shuffle at <string>:")
+    assert stage["peak"] == 800 * 8000 * 8
+    assert stage["full"] == 1
+    assert verdict["peak"] - verdict["baseline"] > stage["peak"]
+    assert verdict["text"].startswith("GROWTH WITHIN BUDGET: ")
+    assert stage["name"] in verdict["text"].splitlines()[0]
+
+
+def test_a_plain_loop_is_a_plateau() -> None:
+    verdict = run("""
+        data = np.ones((200, 1000))
+        with fb.watch() as w:
+            for epoch in range(3):
+                for i in range(200):
+                    (data * i).sum()
+                    w.step()
+                w.epoch()
+        tell(w)
+        """)
+    assert (verdict["kind"], verdict["steps"], verdict["epochs"]) == ("plateau", 600, 3)
+    assert not verdict["growing"]
+    assert abs(verdict["bytes_per_step"]) < 2000
+    assert verdict["confidence"] > 0.99
+    assert "not a leak" in verdict["text"]
+
+
+def test_a_cache_of_the_users_that_fills_in_the_first_epoch_is_a_plateau() -> None:
+    verdict = run("""
+        cache = {}
+
+        def load(i):
+            if int(i) not in cache:
+                cache[int(i)] = np.full(20_000, i)
+            return cache[int(i)]
+
+        ds = Dataset.range(400).shuffle(seed=1).map(load).batch(4)
+        with fb.watch() as w:
+            for epoch in range(3):
+                for batch in ds:
+                    batch.sum()
+        tell(w)
+        """)
+    assert verdict["kind"] == "plateau"
+    assert verdict["growth"] > 50 * MIB
+    assert "no longer grows" in verdict["text"]
+
+
+def test_memory_that_an_allocator_keeps_is_a_plateau() -> None:
+    verdict = run("""
+        with fb.watch() as w:
+            for i in range(300):
+                if i == 10:
+                    # Every hundredth stays, so that the pages between can be used again but not be given back.
+                    pieces = [bytes(1000) for _ in range(100_000)]
+                    pieces = pieces[::100]
+                few = [bytes(1000) for _ in range(1000)]
+                w.step()
+        tell(w)
+        """)
+    assert verdict["kind"] == "plateau"
+    assert verdict["growth"] > 20 * MIB
+
+
+def test_what_is_dropped_after_each_epoch_is_no_leak() -> None:
+    verdict = run("""
+        with fb.watch() as w:
+            for epoch in range(4):
+                predictions = []
+                for batch in Dataset.range(100).map(lambda x: np.full(50_000, x)).batch(1):
+                    predictions.append(batch)
+                del predictions, batch
+        tell(w)
+        """)
+    assert verdict["epochs"] == 4
+    assert verdict["kind"] in ("plateau", "unclear")

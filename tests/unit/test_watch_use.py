@@ -1,0 +1,247 @@
+"""Using ``fb.watch``: who counts steps and epochs, what it tells of objects, pictures, misuse."""
+
+import io
+import threading
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import forebay as fb
+from forebay.observe.census import census, grown_holders, grown_types
+from forebay.run import observers
+from unit.support import python
+from unit.watched import run
+
+# Who counts
+
+
+def test_without_steps_a_clock_counts() -> None:
+    verdict = run("""
+        kept = []
+        with fb.watch() as w:
+            while w._recorder.memory.count < 60:
+                kept.append(np.ones(50_000))
+                time.sleep(0.01)
+        tell(w)
+        """)
+    assert (verdict["kind"], verdict["unit"]) == ("leak", "sample")
+    assert "taken by a clock" in verdict["text"]
+
+
+def test_the_users_steps_replace_those_of_iterators() -> None:
+    with fb.watch(types=False) as w:
+        for i, _ in enumerate(fb.Dataset.range(100)):
+            if i % 2:
+                w.step()
+    assert w.verdict.steps == 50
+    assert w.verdict.epochs == 1
+
+
+def test_the_users_epochs_replace_those_of_iterators() -> None:
+    ds = fb.Dataset.range(30)
+    with fb.watch(types=False) as w:
+        for _ in range(4):
+            list(ds)
+            list(ds)
+            w.epoch()
+    # The end of the second iterator was the user's epoch too; the first, which the user does not count, is forgotten
+    # only from the user's first call on.
+    assert w.verdict.steps == 240
+    assert w.verdict.epochs == 5
+
+
+def test_an_evaluation_between_is_no_epoch_of_its_own() -> None:
+    train, evaluate = fb.Dataset.range(30), fb.Dataset.range(7).batch(2)
+    with fb.watch(types=False) as w:
+        for _ in range(3):
+            list(train)
+            list(evaluate)
+    assert w.verdict.epochs == 3
+    assert w.verdict.steps == 3 * (30 + 4)
+
+
+def test_an_iterator_that_is_left_early_ends_its_epoch() -> None:
+    ds = fb.Dataset.range(30)
+    with fb.watch(types=False) as w:
+        for _ in range(3):
+            for _, _ in zip(ds, range(10)):
+                pass
+    assert w.verdict.epochs == 2
+
+
+def test_iterators_on_several_threads_are_all_counted() -> None:
+    def use(index: int) -> None:
+        for _ in fb.Dataset.range(2000).shard(4, index).batch(2):
+            pass
+
+    with fb.watch(types=False) as w:
+        threads = [threading.Thread(target=use, args=(i,)) for i in range(4)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    assert w.verdict.steps == 1000
+
+
+def test_elements_are_the_same_and_none_is_kept() -> None:
+    ds = fb.Dataset.from_generator(lambda: (object() for _ in range(5))).batch(2)
+    with fb.watch(types=False):
+        assert [len(batch) for batch in ds] == [2, 2, 1]
+        it = iter(fb.Dataset.range(10).shuffle(4, seed=1))
+        first = [next(it) for _ in range(3)]
+        state = it.state_dict()
+        rest = list(it)
+        again = iter(fb.Dataset.range(10).shuffle(4, seed=1))
+        again.load_state_dict(state)
+        assert list(again) == rest
+    assert [*first, *rest] == list(fb.Dataset.range(10).shuffle(4, seed=1))
+
+
+def test_nobody_is_told_when_nobody_watches() -> None:
+    elements = iter([1])
+    ds = fb.Dataset.range(3)
+    assert observers.observed(iter(ds), elements) is elements
+    with fb.watch(types=False) as w, iter(ds) as it:
+        next(it)
+        assert observers.observed(it, elements) is not elements
+    assert observers.observed(iter(ds), elements) is elements
+    assert w.verdict.steps == 1
+    list(ds)
+    assert w.verdict.steps == 1
+
+
+# Using it
+
+
+def test_an_error_in_the_loop_comes_through() -> None:
+    w = fb.watch(types=False)
+    with pytest.raises(ZeroDivisionError), w:  # noqa: PT012 - the step before the error counts
+        w.step()
+        _ = 1 / 0
+    assert w.verdict.steps == 1
+    assert observers._observers == ()
+
+
+def test_too_short_a_run_is_unclear() -> None:
+    with fb.watch(types=False) as w:
+        w.step()
+        assert w.verdict.kind == "unclear"
+    assert (w.verdict.kind, w.verdict.types) == ("unclear", ())
+    text = io.StringIO()
+    w.report(text)
+    assert "too few steps" in text.getvalue()
+
+
+def test_misuse() -> None:
+    w = fb.watch(types=False)
+    with pytest.raises(fb.PlanError, match="nothing has been watched yet"):
+        _ = w.verdict
+    with pytest.raises(fb.PlanError, match=r"step\(\) is for inside the block"):
+        w.step()
+    with w:
+        pass
+    with pytest.raises(fb.PlanError, match=r"epoch\(\) is for inside the block"):
+        w.epoch()
+    with pytest.raises(fb.PlanError, match="for one run"), w:
+        pass
+
+
+def test_no_thread_stays() -> None:
+    before = threading.active_count()
+    with fb.watch(types=False):
+        assert threading.active_count() == before + 1
+    assert threading.active_count() == before
+
+
+def test_two_watches_may_be_nested() -> None:
+    with fb.watch(types=False) as outer:
+        list(fb.Dataset.range(10))
+        with fb.watch(types=False) as inner:
+            list(fb.Dataset.range(5))
+        list(fb.Dataset.range(10))
+    assert (inner.verdict.steps, outer.verdict.steps) == (5, 25)
+
+
+def test_importing_forebay_does_not_load_the_watch() -> None:
+    code = "import sys, forebay; print([m for m in sys.modules if 'observe' in m and m != 'forebay.run.observers'])"
+    assert python(code) == "[]\n"
+    with pytest.raises(AttributeError, match="no attribute 'wach'"):
+        _ = fb.wach  # type: ignore[attr-defined]
+
+
+def test_plot(tmp_path: Path) -> None:
+    with fb.watch(types=False) as w:
+        for _ in range(3):
+            list(fb.Dataset.from_generator(lambda: (np.zeros(100) for _ in range(60))).shuffle(20).batch(1))
+    w.plot(tmp_path / "memory.png")
+    assert (tmp_path / "memory.png").read_bytes().startswith(b"\x89PNG")
+    w.plot(str(tmp_path / "memory.svg"))
+    drawn = (tmp_path / "memory.svg").read_text()
+    assert drawn.count("<!-- steps -->") == 1
+    assert "without buffers of datasets" in drawn
+
+
+def test_plot_without_matplotlib_says_what_to_install() -> None:
+    code = """
+        sys.modules["matplotlib"] = None
+        with fb.watch(types=False) as w:
+            w.step()
+        try:
+            w.plot("memory.png")
+        except ImportError as error:
+            print(json.dumps({"said": str(error)}))
+        """
+    assert "pip install matplotlib" in run(code)["said"]
+
+
+def test_lines_are_told_if_asked_for() -> None:
+    verdict = run("""
+        import tracemalloc
+        kept = []
+        with fb.watch(tracemalloc=True) as w:
+            for i in range(50):
+                kept.append(np.ones(50_000))
+                w.step()
+        assert not tracemalloc.is_tracing()
+        tell(w)
+        """)
+    assert len(verdict["lines"]) >= 1
+    assert "Lines whose allocations grew" in verdict["text"]
+
+
+# What is counted
+
+
+def test_a_census_finds_arrays_wherever_they_are_kept() -> None:
+    before = census(0)
+    whole = np.ones(100_000)
+    kept: dict[str, Any] = {
+        "listed": [np.ones(1000) for _ in range(100)],
+        "in tuples": [(np.ones(1000), 1) for _ in range(100)],
+        "in dictionaries": [{"x": np.ones(1000)} for _ in range(100)],
+        "nested": [({"x": (np.ones(1000),)},) for _ in range(100)],
+        "views": [whole[i:] for i in range(100)],
+    }
+    after = census(100)
+    arrays = next(each for each in grown_types(before, after) if each.name == "numpy.ndarray")
+    assert arrays.count == pytest.approx(500, abs=20)
+    assert arrays.bytes == pytest.approx(400 * 8000 + whole.nbytes, rel=0.05)
+    kept.clear()
+    assert census(100).counts[np.ndarray] == pytest.approx(before.counts[np.ndarray], abs=20)
+
+
+def test_a_census_finds_who_keeps_them() -> None:
+    class Keeper:
+        def __init__(self) -> None:
+            self.results: dict[int, bytes] = {}
+
+    keeper = Keeper()
+    mine: list[object] = []
+    before = census(0)
+    keeper.results.update((i, bytes(100)) for i in range(5000))
+    mine.extend(object() for _ in range(4000))
+    found = {each.name: each.length for each in grown_holders(before, census(4000))}
+    assert found.get("a list of object") == 4000
+    assert found.get("dict Keeper.results") == 5000
