@@ -33,4 +33,7 @@ constexpr int kEndOfFile = -1;
 int read_rows(int file, std::int64_t offset, std::int64_t stride, std::size_t row_bytes, const std::int64_t* rows,
               std::size_t count, std::uint8_t* out);
 
+// The same for the byte ranges [starts[i], stops[i]), which must not be negative, one behind another.
+int read_ranges(int file, const std::int64_t* starts, const std::int64_t* stops, std::size_t count, std::uint8_t* out);
+
 }  // namespace forebay
