@@ -17,6 +17,9 @@ from forebay.storage.leaf import Leaf
 from forebay.storage.values import from_arrow, is_text, parts, to_arrow, value_type
 
 
+_NOT_NEEDED = np.empty(0, np.int64)
+
+
 def encode(leaf: Leaf, column: Column) -> Any:
     """The rows of a column that the leaf covers, as an array of its Arrow type. RowError if one does not go in."""
     pa = arrow()
@@ -28,7 +31,7 @@ def encode(leaf: Leaf, column: Column) -> Any:
         missing = np.array([row is None for row in rows], np.bool_)
         present = [row for row in rows if row is not None]
         if not present:
-            return pa.nulls(len(column), leaf.arrow_type())
+            return pa.nulls(len(column), leaf.arrow_type)
         column = column_from_rows(present)
     try:
         array = _assemble(leaf, *_flat(leaf, column))
@@ -46,16 +49,18 @@ def _flat(leaf: Leaf, column: Column) -> tuple[Any, Indices, list[tuple[int, ...
     """All values in one Arrow array, where each row begins and ends in it, and the rows' shapes, as stored."""
     each = parts(leaf.dtype)
     if isinstance(column, Strings):
-        values = _text(leaf, column)
-        shapes = np.tile(np.array(column.shape, np.int64), (len(column), 1))
+        values, shape = _text(leaf, column), column.shape
     elif isinstance(column, Dense):
-        values = to_arrow(column.values.astype(column.dtype, copy=False).reshape(-1), leaf.dtype)
-        shapes = np.tile(np.array(column.values.shape[1:], np.int64), (len(column), 1))
+        values = to_arrow(column.values.astype(column.dtype, copy=False).reshape(-1), leaf.dtype, leaf.nullable)
+        shape = column.values.shape[1:]
     elif isinstance(column, Ragged):
-        values = to_arrow(column.values[int(column.offsets[0]) : int(column.offsets[-1])], leaf.dtype)
+        values = to_arrow(column.values[int(column.offsets[0]) : int(column.offsets[-1])], leaf.dtype, leaf.nullable)
         return values, (column.offsets - column.offsets[0]) * each, _with_parts(column.shapes, each)
     else:
         return _of_objects(leaf, column.rows(), each)
+    if leaf.form in ("scalar", "fixed"):
+        return values, _NOT_NEEDED, _NOT_NEEDED
+    shapes = np.tile(np.array(shape, np.int64), (len(column), 1))
     return values, _offsets(shapes.prod(axis=1) * each), _with_parts(shapes, each)
 
 
@@ -65,7 +70,7 @@ def _of_objects(leaf: Leaf, rows: list[Any], each: int) -> tuple[Any, Indices, l
         flat = [item for row in rows for item in (row.flat if isinstance(row, np.ndarray) else (row,))]
         values = _text(leaf, Strings.of(flat, (), leaf.dtype == TEXT))
     else:
-        values = to_arrow(np.concatenate([np.asarray(row).reshape(-1) for row in rows]), leaf.dtype)
+        values = to_arrow(np.concatenate([np.asarray(row).reshape(-1) for row in rows]), leaf.dtype, leaf.nullable)
     shapes = [(*leaf_shape(row), each) if each > 1 else leaf_shape(row) for row in rows]
     return values, _offsets(np.array([int(np.prod(shape)) for shape in shapes], np.int64)), shapes
 
@@ -88,7 +93,7 @@ def _assemble(leaf: Leaf, values: Any, offsets: Indices, shapes: Any) -> Any:
         return values
     if leaf.form == "fixed":
         return pa.ExtensionArray.from_storage(
-            leaf.arrow_type(), pa.FixedSizeListArray.from_arrays(values, type=leaf.arrow_type().storage_type)
+            leaf.arrow_type, pa.FixedSizeListArray.from_arrays(values, type=leaf.arrow_type.storage_type)
         )
     lists = pa.LargeListArray.from_arrays(pa.array(offsets), values)
     if leaf.form == "list":
@@ -100,7 +105,7 @@ def _assemble(leaf: Leaf, values: Any, offsets: Indices, shapes: Any) -> Any:
     else:
         sizes = np.asarray(shapes).reshape(-1).astype(np.int32)
         listed = pa.FixedSizeListArray.from_arrays(pa.array(sizes), len(leaf.inner))
-    return pa.StructArray.from_arrays([lists, listed], fields=list(leaf.arrow_type()))
+    return pa.StructArray.from_arrays([lists, listed], fields=list(leaf.arrow_type))
 
 
 def decode(leaf: Leaf, array: Any) -> Column:

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from math import prod
 from typing import Any
 
@@ -11,7 +12,7 @@ from forebay.block import Column, RowError, TensorSpec
 from forebay.block.build import misfit
 from forebay.block.leaf import leaf_dtype, leaf_shape
 from forebay.block.objects import Objects
-from forebay.block.spec import OBJECT, NoneSpec
+from forebay.block.spec import OBJECT, TEXT, NoneSpec
 from forebay.storage.arrow import arrow
 from forebay.storage.values import is_text, parts, storable, value_type
 
@@ -22,7 +23,8 @@ Shape = tuple[int | None, ...]
 class Leaf:
     """Dtype and shape of a leaf; None in the shape is a size that differs, None for the shape a rank that differs.
 
-    `nullable` leaves are None in some elements. One of dtype object is None in all.
+    `nullable` leaves are None in some elements. One of dtype object and without a shape is None in all; one with a
+    shape has had no values yet to tell its dtype by, only arrays of objects with no objects in them.
 
     | shape | Arrow |
     |---|---|
@@ -43,9 +45,14 @@ class Leaf:
         return self.shape if self.shape is None or parts(self.dtype) == 1 else (*self.shape, parts(self.dtype))
 
     @property
+    def is_none(self) -> bool:
+        """Whether it is None in all elements."""
+        return self.dtype == OBJECT and self.shape == ()
+
+    @cached_property
     def form(self) -> str:
         """How rows are laid out: null, scalar, fixed, list or tensor."""
-        if self.dtype == OBJECT:
+        if self.is_none:
             return "null"
         inner = self.inner
         if inner == ():
@@ -59,6 +66,7 @@ class Leaf:
         """Stored numbers in a row, where all have the same shape."""
         return prod(size or 0 for size in self.inner or ())
 
+    @cached_property
     def arrow_type(self) -> Any:
         """The type of the column."""
         pa = arrow()
@@ -78,7 +86,7 @@ class Leaf:
         """The column's entry in a schema."""
         # NaT is null to Arrow, so these columns may hold nulls in any case.
         nullable = self.nullable or self.form == "null" or self.dtype.kind in "mM"
-        return arrow().field(self.name, self.arrow_type(), nullable=nullable)
+        return arrow().field(self.name, self.arrow_type, nullable=nullable)
 
     def spec(self) -> TensorSpec:
         """As users see it: leaves that are None at times are objects."""
@@ -88,14 +96,20 @@ class Leaf:
 
     def merged(self, other: "Leaf") -> "Leaf":
         """What this leaf and another have in common. RowError if their dtypes differ."""
-        if OBJECT in (self.dtype, other.dtype):
-            known = self if other.dtype == OBJECT else other
-            nullable = self.nullable or other.nullable or self.dtype != other.dtype
-            return Leaf(self.name, known.dtype, known.shape, nullable)
-        if self.dtype != other.dtype:
+        if self.is_none or other.is_none:
+            known = self if other.is_none else other
+            return Leaf(self.name, known.dtype, known.shape, True)
+        dtype = other.dtype if self.dtype == OBJECT else self.dtype
+        if other.dtype not in (dtype, OBJECT) or (OBJECT in (self.dtype, other.dtype) and not _of_strings(dtype)):
             raise RowError(0, misfit(other.dtype, self.dtype))
         shape = common_shape([self.shape, other.shape])
-        return Leaf(self.name, self.dtype, shape, self.nullable or other.nullable)
+        return Leaf(self.name, dtype, shape, self.nullable or other.nullable)
+
+    def settled(self) -> "Leaf":
+        """With a dtype in any case: arrays of no objects are the same whatever is not in them."""
+        if self.dtype != OBJECT or self.is_none:
+            return self
+        return Leaf(self.name, TEXT, self.shape, self.nullable)
 
     def to_json(self) -> dict[str, Any]:
         """A JSON value that ``from_json`` reads back."""
@@ -126,18 +140,21 @@ def leaf_of_column(name: str, column: Column) -> Leaf:
     """What there is in a column. RowError if there are objects in it that Arrow has no type for."""
     if not isinstance(column, Objects):
         return _checked(Leaf(name, column.dtype, column.spec.shape))
-    rows = column.rows()
+    rows, dtype = column.rows(), column.value_dtype
     present = [value for value in rows if value is not None]
     for row, value in enumerate(rows):
-        if value is not None and leaf_dtype(value) == OBJECT:
-            # An array without items has no strings in it to tell what it is an array of.
-            if isinstance(value, np.ndarray) and not value.size and column.value_dtype != OBJECT:
-                continue
+        empty = isinstance(value, np.ndarray) and not value.size and _of_strings(dtype)
+        if value is not None and leaf_dtype(value) == OBJECT and not empty:
             raise RowError(row, f"is {_described(value)}, which cannot be saved: only {_CAN_BE_SAVED} can")
     if not present:
         return Leaf(name, OBJECT, (), True)
     shapes = list({leaf_shape(value) for value in present})
-    return _checked(Leaf(name, column.value_dtype, common_shape(shapes), len(present) < len(rows)))
+    return _checked(Leaf(name, dtype, common_shape(shapes), len(present) < len(rows)))
+
+
+def _of_strings(dtype: np.dtype[Any]) -> bool:
+    """Whether arrays of that dtype are arrays of objects: only these may lack values to tell it by."""
+    return dtype == OBJECT or is_text(dtype)
 
 
 _CAN_BE_SAVED = "numbers, truth values, dates, str, bytes, arrays of them, and None in their place"
@@ -151,6 +168,6 @@ def _described(value: Any) -> str:
 
 
 def _checked(leaf: Leaf) -> Leaf:
-    if not storable(leaf.dtype):
+    if leaf.dtype != OBJECT and not storable(leaf.dtype):
         raise RowError(0, f"is {leaf.dtype}, which Arrow has no type for: convert it in a map() before")
     return leaf

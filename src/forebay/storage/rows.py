@@ -62,7 +62,7 @@ class _Fixed(DirectColumn):
     def places(self, array: Any, base: int, start: int) -> list[int]:
         """The values."""
         values = array.storage.values if self.leaf.form == "fixed" else array
-        return [values.buffers()[1].address - base + start]
+        return [_place(values.buffers()[1], base, start)]
 
     def gather(self, file: StoredFile, at: Indices, rows: Indices) -> Column:
         """A read for each row."""
@@ -119,9 +119,9 @@ class _Text(_Uneven):
     """Bytes and text."""
 
     def places(self, array: Any, base: int, start: int) -> list[int]:
-        """Offsets and characters; a batch of nothing but empty strings may have none of the latter."""
+        """Offsets and characters."""
         _, offsets, data = array.buffers()
-        return [offsets.address - base + start, start if data is None else data.address - base + start]
+        return [_place(offsets, base, start), _place(data, base, start)]
 
     def _column(self, content: "np.ndarray[Any, np.dtype[np.uint8]]", offsets: Indices) -> Column:
         return Strings(content, offsets, (), self.leaf.dtype == TEXT)
@@ -133,13 +133,18 @@ class _Lists(_Uneven):
     def places(self, array: Any, base: int, start: int) -> list[int]:
         """Offsets and values."""
         offsets, data = array.buffers()[1], array.values.buffers()[1]
-        return [offsets.address - base + start, start if data is None else data.address - base + start]
+        return [_place(offsets, base, start), _place(data, base, start)]
 
     def _column(self, content: "np.ndarray[Any, np.dtype[np.uint8]]", offsets: Indices) -> Column:
         assert parts(self.leaf.dtype) == 1
         values = as_dtype(content.view(stored_dtype(self.leaf.dtype)), self.leaf.dtype)
         column = Ragged(values, offsets, np.diff(offsets)[:, None])
         return column.dense() or column
+
+
+def _place(buffer: Any, base: int, start: int) -> int:
+    # A buffer of nothing need not lie in the batch.
+    return start if buffer is None or not buffer.size else int(buffer.address) - base + start
 
 
 def _bytes(array: "np.ndarray[Any, Any]") -> "np.ndarray[Any, np.dtype[np.uint8]]":

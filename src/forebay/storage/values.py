@@ -8,8 +8,11 @@
 | the same in coarser units | timestamp[s], duration[s]; NaT is null |
 | the same in finer units or in none; timedelta64 in months or years | int64 |
 | text, bytes | large_string, large_binary |
+
+In a leaf that is None at times, null is None, and NaT is the smallest number there is.
 """
 
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -50,6 +53,7 @@ def parts(dtype: np.dtype[Any]) -> int:
     return 2 if dtype.kind == "c" else 1
 
 
+@cache
 def value_type(dtype: np.dtype[Any]) -> Any:
     """The Arrow type of a value, or of a part of it."""
     pa = arrow()
@@ -62,8 +66,11 @@ def value_type(dtype: np.dtype[Any]) -> Any:
     return pa.from_numpy_dtype(stored)
 
 
-def to_arrow(values: NDArray[Any], dtype: np.dtype[Any]) -> Any:
-    """A flat array of numbers as an Arrow array: a view, unless it has to be converted. ValueError if it cannot."""
+def to_arrow(values: NDArray[Any], dtype: np.dtype[Any], nulls: bool) -> Any:
+    """A flat array of numbers as an Arrow array: a view, unless it has to be converted. ValueError if it cannot.
+
+    `nulls` says that a null stands for None in this column, and so cannot stand for NaT.
+    """
     pa = arrow()
     stored = stored_dtype(dtype)
     flat = np.ascontiguousarray(values)
@@ -74,11 +81,12 @@ def to_arrow(values: NDArray[Any], dtype: np.dtype[Any]) -> Any:
     if stored.kind == "b":
         return pa.array(flat)
     valid = None
-    if stored.kind in "mM":
+    if stored.kind in "mM" and not nulls:
         missing = np.isnat(flat)
         if missing.any():
             # Only a mark for other readers: the value underneath stays NaT.
             valid = pa.py_buffer(np.packbits(~missing, bitorder="little"))
+    if stored.kind in "mM":
         flat = flat.view(np.int64)
     return pa.Array.from_buffers(value_type(dtype), len(flat), [valid, pa.py_buffer(flat)])
 

@@ -1,7 +1,6 @@
 """A dataset on its way to disk: blocks in, Arrow files and a manifest out."""
 
 import os
-import secrets
 from collections.abc import Callable
 from itertools import pairwise
 from typing import Any
@@ -17,6 +16,7 @@ from forebay.storage.file_writer import FileWriter
 from forebay.storage.folder import NewFolder
 from forebay.storage.leaf import Leaf, leaf_of_column, leaf_of_spec
 from forebay.storage.manifest import FileInfo, Manifest, write_manifest
+from forebay.storage.sample import Sample
 from forebay.storage.structures import column_names, structure_to_json
 
 BATCH_BYTES = 1 << 20
@@ -65,6 +65,7 @@ class DatasetWriter:
         self._open: dict[int, FileWriter] = {}
         self._files: list[FileInfo] = []
         self._numbers: dict[int, int] = {}
+        self._sample = Sample()
         self.rows = 0
         self._folder = NewFolder(path, call, overwrite)
 
@@ -131,7 +132,7 @@ class DatasetWriter:
             leaf = self._expected[i] or found[0]
             for other in found:
                 leaf = leaf.merged(other)
-            leaves.append(leaf)
+            leaves.append(leaf.settled())
         if not looked and self._structure is not None:
             leaves = [
                 expected or Leaf(name, np.dtype("O"), (), True) for name, expected in zip(self._names, self._expected)
@@ -164,6 +165,7 @@ class DatasetWriter:
 
     def _sort(self, block: Block) -> None:
         """Rows to their shards."""
+        self._sample.add(block, self.rows)
         if self._shard_of is None:
             self._enqueue(0, block)
         else:
@@ -217,7 +219,7 @@ class DatasetWriter:
             for shard in sorted(self._open):
                 self._finish_file(shard)
             manifest = Manifest(
-                id=secrets.token_hex(8),
+                id=self._sample.digest(self.rows, self._plan, [leaf.to_json() for leaf in self._leaves]),
                 structure=self._encoded if self._structure is not None else None,
                 leaves=self._leaves,
                 compression=self._compression,
