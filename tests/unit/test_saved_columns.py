@@ -40,14 +40,18 @@ def dates(unit: str, kind: str = "M") -> np.ndarray:
     return values
 
 
-DTYPES = "? b B h H i I l L e f d F D".split()
+UNITS = ["Y", "M", "W", "D", "h", "m", "s", "ms", "us", "ns", "ps", "as"]
+DTYPES = ["?", "b", "B", "h", "H", "i", "I", "l", "L", "e", "f", "d", "F", "D"]
 TEXTS = ["", "a", "naïve", "日本語 🎏", "x" * 3000, "nul\0l", "\0"]
 
 KINDS: dict[str, Callable[[], fb.Dataset[Any]]] = {
     **{f"scalar {char}": rows((np.arange(40) % 7).astype(char)) for char in DTYPES},
     **{f"tensor {char}": rows((np.arange(240) % 5).astype(char).reshape(40, 2, 3)) for char in DTYPES},
-    **{f"datetime {unit}": rows(dates(unit)) for unit in "Y M W D h m s ms us ns ps as".split()},
-    **{f"timedelta {unit}": rows(dates(unit, "m")) for unit in "Y W D h m s ms us ns fs".split()},
+    **{
+        f"datetime {unit}": rows(dates(unit))
+        for unit in ["Y", "M", "W", "D", "h", "m", "s", "ms", "us", "ns", "ps", "as"]
+    },
+    **{f"timedelta {unit}": rows(dates(unit, "m")) for unit in ["Y", "W", "D", "h", "m", "s", "ms", "us", "ns", "fs"]},
     "datetime of 25 s": rows(dates("25s")),
     "datetime tensors": rows(dates("ms").reshape(10, 4)),
     "datetime lists": made(lambda x: dates("D")[: int(x) % 5 + 4]),
@@ -109,7 +113,7 @@ def test_a_column_comes_back_as_it_was(kind: str, compression: str | None, tmp_p
         assert_same(list(loaded.with_options(fb.Options(block_bytes=1))), expected)
         # In no order of theirs: read by number.
         order = [len(expected) - 1 - i for i in range(len(expected))]
-        backwards = [list(loaded.skip(i).take(1))[0] for i in order]
+        backwards = [next(iter(loaded.skip(i).take(1))) for i in order]
         assert_same(backwards, expected[::-1])
         shuffled = list(loaded.enumerate().shuffle(seed=3))
         assert_same([element for _, element in sorted(shuffled, key=lambda pair: pair[0])], expected)

@@ -16,7 +16,6 @@ from forebay.storage.arrow import arrow
 from forebay.storage.leaf import Leaf
 from forebay.storage.values import from_arrow, is_text, parts, to_arrow, value_type
 
-
 _NOT_NEEDED = np.empty(0, np.int64)
 
 
