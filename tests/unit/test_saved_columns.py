@@ -10,6 +10,7 @@ import pytest
 
 import forebay as fb
 from forebay.block import flatten
+from forebay.storage import writer
 from unit.support import assert_same
 
 Dataset = fb.Dataset
@@ -101,11 +102,15 @@ KINDS: dict[str, Callable[[], fb.Dataset[Any]]] = {
 
 @pytest.mark.parametrize("compression", [None, "lz4"])
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_column_comes_back_as_it_was(kind: str, compression: str | None, tmp_path: Path) -> None:
+def test_a_column_comes_back_as_it_was(
+    kind: str, compression: str | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     dataset = KINDS[kind]()
     expected = list(dataset)
-    for number, block_bytes in enumerate((1, 1 << 20)):
-        path = tmp_path / str(number)
+    # A batch for every row, for every few rows, and one for all.
+    for block_bytes, batch_bytes in ((1, 1), (1 << 20, 300), (1 << 20, 1 << 20)):
+        monkeypatch.setattr(writer, "BATCH_BYTES", batch_bytes)
+        path = tmp_path / str(batch_bytes)
         dataset.with_options(fb.Options(block_bytes=block_bytes)).save(path, compression)
         loaded = Dataset.load(path)
         assert_same(list(loaded), expected)

@@ -106,7 +106,7 @@ def test_a_replaced_dataset_is_noticed_by_those_who_loaded_it(tmp_path: Path) ->
     Dataset.range(100).save(tmp_path / "d")
     loaded = Dataset.load(tmp_path / "d")
     Dataset.range(100, 200).save(tmp_path / "d")
-    with pytest.raises(fb.DataError, match="damaged|replaced"):
+    with pytest.raises(fb.DataError, match=r"damaged|replaced"):
         list(loaded)
 
 

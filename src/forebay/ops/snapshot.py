@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 from forebay.block import START, Block, Cursor
@@ -106,7 +106,7 @@ class _Snapshot(Operator):
             raise CursorError(f"{self.site}: the snapshot in {self._node.folder} that the state refers to {what}")
         assert self._node.seed is not None
         plan = prepare(self._node.load(self._node.folder), self._node.seed, self._setup.rules)
-        self._stored = build_plan(plan, replace(self._setup))
+        self._stored = build_plan(plan, self._setup)
         self._id = wanted
         self._reader = Reader(self._stored)
         return self._reader
