@@ -87,6 +87,16 @@ def test_an_empty_folder_will_do_and_parents_are_made(tmp_path: Path) -> None:
     assert len(Dataset.load(tmp_path / "a" / "b" / "c")) == 5
 
 
+def test_a_link_stays_a_link(tmp_path: Path) -> None:
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "d").symlink_to(tmp_path / "elsewhere" / "d")
+    for count in (5, 7):
+        Dataset.range(count).save(tmp_path / "d")
+        assert len(list(Dataset.load(tmp_path / "d"))) == count
+    assert (tmp_path / "d").is_symlink()
+    assert entries(tmp_path / "elsewhere") == ["d"]
+
+
 def test_the_folder_of_one_who_still_writes_is_not_swept(tmp_path: Path) -> None:
     other = NewFolder(str(tmp_path / "d"), "save", True)
     Dataset.range(5).save(tmp_path / "d")

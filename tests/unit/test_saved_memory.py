@@ -48,13 +48,10 @@ print(json.dumps([saving, reading, permuted]))
 def test_plain(tmp_path: Path) -> None:
     # 150 MB of rows.
     saving, reading, permuted = json.loads(python(_CODE, 120, str(tmp_path / "d"), "None"))
-    assert saving < 40
-    assert reading < 40
-    assert permuted < 40
+    assert max(saving, reading, permuted) < 24
 
 
 def test_compressed(tmp_path: Path) -> None:
     saving, reading, permuted = json.loads(python(_CODE, 120, str(tmp_path / "d"), "lz4"))
-    assert saving < 40
-    assert reading < 64
-    assert permuted < 64
+    # The batches decoded last, 16 MiB of them, and what the decoder's allocator keeps.
+    assert max(saving, reading, permuted) < 64

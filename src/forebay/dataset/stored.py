@@ -1,7 +1,7 @@
 """Datasets on disk: ``save``, ``load`` and ``snapshot``."""
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator
 from hashlib import blake2b
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -197,7 +197,7 @@ class StoredDataset(DatasetSteps[T_co]):
             # Running the dataset will say what is wrong, if something is.
             return None
 
-    def _blocks(self) -> Iterator[Block]:
+    def _blocks(self) -> Generator[Block, None, None]:
         """All rows of the next epoch, without making elements of them."""
         epoch, self._epochs = self._epochs, self._epochs + 1
         setup = self._setup()

@@ -2,8 +2,8 @@
 
 import os
 import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Generator, Iterator
+from contextlib import closing, contextmanager
 from typing import Any
 
 import numpy as np
@@ -60,10 +60,12 @@ def shards_by(site: Site, shard_func: Callable[..., Any]) -> ShardOf:
     return shard_of
 
 
-def write_blocks(blocks: Iterator[Block], writer: DatasetWriter, total: int | None, progress: bool | None) -> None:
+def write_blocks(
+    blocks: Generator[Block, None, None], writer: DatasetWriter, total: int | None, progress: bool | None
+) -> None:
     """Everything, or nothing at all if there is an error."""
     try:
-        with _progress(total, progress) as advance:
+        with closing(blocks), _progress(total, progress) as advance:
             for block in blocks:
                 writer.add(block)
                 advance(block.rows)

@@ -24,7 +24,8 @@ class NewFolder:
     """What is written to `data` until ``commit`` puts it in the place of `path`."""
 
     def __init__(self, path: str, call: str, overwrite: bool) -> None:
-        self.path = os.path.abspath(path)
+        # What a link points to is replaced, not the link.
+        self.path = os.path.realpath(path)
         self._call = call
         self._overwrite = overwrite
         parent, name = os.path.split(self.path)
@@ -42,7 +43,7 @@ class NewFolder:
         """PlanError if something stands there that is not to be replaced."""
         if not os.path.lexists(self.path):
             return
-        if os.path.islink(self.path) or not os.path.isdir(self.path):
+        if not os.path.isdir(self.path):
             raise PlanError(f"{self._call}({self.path!r}): there is something else than a folder")
         if is_saved_dataset(self.path):
             if not self._overwrite:

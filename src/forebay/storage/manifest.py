@@ -131,6 +131,8 @@ def read_manifest(path: str, call: str) -> Manifest:
         raise DataError(f"{name} cannot be read: {error}") from error
     manifest = _parsed(name, text, call)
     for info in manifest.files:
+        if os.path.basename(info.name) != info.name:
+            raise DataError(f"{name} names a file outside its folder: {info.name}")
         check_size(os.path.join(path, info.name), info, os.stat)
     return manifest
 

@@ -12,6 +12,7 @@ from forebay.block.build import concat_columns
 from forebay.errors import DataError
 from forebay.storage.columns import decode
 from forebay.storage.file_reader import StoredFile
+from forebay.storage.file_writer import schema_of
 from forebay.storage.manifest import Manifest
 from forebay.storage.rows import DirectColumn, direct_column
 
@@ -35,6 +36,7 @@ class Store:
         self._direct: list[DirectColumn | None] = [direct_column(leaf) if plain else None for leaf in manifest.leaves]
         self._at: Any = np.full((len(self._file_of), len(manifest.leaves), 2), -1, np.int64)
         self._checked = np.zeros(len(self._file_of), np.bool_)
+        self._schema = schema_of(manifest.leaves)
         self._lock = threading.Lock()
         self._files: OrderedDict[int, StoredFile] = OrderedDict()
         self._decoded: OrderedDict[int, _Decoded] = OrderedDict()
@@ -98,6 +100,8 @@ class Store:
                 return file
         info = self._manifest.files[number]
         file = StoredFile(os.path.join(self._path, info.name), info)
+        if file.schema != self._schema:
+            raise DataError(f"{file.path} does not have the columns that its manifest says")
         with self._lock:
             self._files[number] = file
             while len(self._files) > _OPEN_FILES:
