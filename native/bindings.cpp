@@ -76,6 +76,18 @@ void drain(IntsOut buffer, Ints slots, IntsOut out) {
   check_index(bad, "slot");
 }
 
+void raise_read_error(int error) {
+  if (error == forebay::kEndOfFile) {
+    PyErr_SetString(PyExc_EOFError, "the file ends before the row");
+    throw nb::python_error();
+  }
+  if (error != 0) {
+    errno = error;
+    PyErr_SetFromErrno(PyExc_OSError);
+    throw nb::python_error();
+  }
+}
+
 void read_rows(int file, std::int64_t offset, std::int64_t stride, Ints rows, BytesOut out) {
   require(rows.size() > 0 && out.size() % rows.size() == 0, "out does not hold a whole number of bytes per row");
   require(offset >= 0 && stride >= 0, "offset and stride must not be negative");
@@ -88,15 +100,26 @@ void read_rows(int file, std::int64_t offset, std::int64_t stride, Ints rows, By
     nb::gil_scoped_release unlocked;
     error = forebay::read_rows(file, offset, stride, out.size() / rows.size(), rows.data(), rows.size(), out.data());
   }
-  if (error == forebay::kEndOfFile) {
-    PyErr_SetString(PyExc_EOFError, "the file ends before the row");
-    throw nb::python_error();
+  raise_read_error(error);
+}
+
+void read_ranges(int file, Ints starts, Ints stops, BytesOut out) {
+  require(starts.size() == stops.size(), "starts and stops differ in length");
+  std::uint64_t total = 0;
+  for (std::size_t i = 0; i < starts.size(); ++i) {
+    const std::int64_t start = starts.data()[i];
+    const std::int64_t stop = stops.data()[i];
+    const bool bad = start < 0 || stop < start || static_cast<std::uint64_t>(stop - start) > out.size() - total;
+    check_index(bad ? static_cast<std::ptrdiff_t>(i) : -1, "range");
+    total += static_cast<std::uint64_t>(stop - start);
   }
-  if (error != 0) {
-    errno = error;
-    PyErr_SetFromErrno(PyExc_OSError);
-    throw nb::python_error();
+  require(total == out.size(), "out is not as long as all ranges together");
+  int error = 0;
+  {
+    nb::gil_scoped_release unlocked;
+    error = forebay::read_ranges(file, starts.data(), stops.data(), starts.size(), out.data());
   }
+  raise_read_error(error);
 }
 
 void write_rows(int file, Ints rows, Bytes values) {
@@ -135,4 +158,6 @@ NB_MODULE(_native, m) {
         "Read rows of equal size from an open file, row r lying at offset + r * stride, into out.");
   m.def("write_rows", &write_rows, nb::arg("file"), nb::arg("rows").noconvert(), nb::arg("values").noconvert(),
         "Write rows of equal size to an open file, row r at r times that size.");
+  m.def("read_ranges", &read_ranges, nb::arg("file"), nb::arg("starts").noconvert(), nb::arg("stops").noconvert(), nb::arg("out").noconvert(),
+        "Read the byte ranges [starts[i], stops[i]) of an open file behind one another into out.");
 }

@@ -37,4 +37,7 @@ int read_rows(int file, std::int64_t offset, std::int64_t stride, std::size_t ro
 // another in both are written at once. Returns 0, or the errno of the write that failed.
 int write_rows(int file, std::size_t row_bytes, const std::int64_t* rows, std::size_t count, const std::uint8_t* in);
 
+// The same for the byte ranges [starts[i], stops[i]), which must not be negative, one behind another.
+int read_ranges(int file, const std::int64_t* starts, const std::int64_t* stops, std::size_t count, std::uint8_t* out);
+
 }  // namespace forebay

@@ -23,4 +23,15 @@ int read_rows(int file, std::int64_t offset, std::int64_t stride, std::size_t ro
   return 0;
 }
 
+int read_ranges(int file, const std::int64_t* starts, const std::int64_t* stops, std::size_t count, std::uint8_t* out) {
+  for (std::size_t i = 0; i < count; ++i) {
+    const auto bytes = static_cast<std::size_t>(stops[i] - starts[i]);
+    const std::int64_t at = 0;
+    const int error = read_rows(file, starts[i], 0, bytes, &at, 1, out);
+    if (error != 0) return error;
+    out += bytes;
+  }
+  return 0;
+}
+
 }  // namespace forebay

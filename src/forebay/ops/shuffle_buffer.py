@@ -75,7 +75,7 @@ class ShuffleBuffer(Operator):
 
     def held(self) -> tuple[int, float]:
         """The slots in use, which stay when their rows leave at the end of the input."""
-        size = self._store.nbytes if isinstance(self._store, RowStore) else 0
+        size = self._store.used_bytes if isinstance(self._store, RowStore) else 0
         return size, 1.0 if self._target is None else min(self._read, self._size) / self._size
 
     def _exchange(self) -> Block | None:

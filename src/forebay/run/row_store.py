@@ -39,6 +39,11 @@ class RowStore:
         """About how much memory the rows take up."""
         return sum(kept.nbytes for kept in self._slots)
 
+    @property
+    def used_bytes(self) -> int:
+        """About how much of that has been written to."""
+        return sum(kept.nbytes * self._used // max(len(kept), 1) for kept in self._slots)
+
     def close(self) -> None:
         """Let go of the rows."""
         self._slots = []
@@ -55,6 +60,9 @@ class _Slots:
     def __init__(self) -> None:
         self._values: NDArray[Any] | None = None
         self._row = 0.0  # Bytes of a row that is an object of its own.
+
+    def __len__(self) -> int:
+        return 0 if self._values is None else len(self._values)
 
     @property
     def nbytes(self) -> int:

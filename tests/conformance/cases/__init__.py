@@ -12,9 +12,10 @@ from conformance.cases import (
     rows,
     shuffles,
     sources,
+    stored,
 )
 
-TABLES = (sources, generators, rows, functions, inner, combine, shuffles, randomness, chains, failures)
+TABLES = (sources, stored, generators, rows, functions, inner, combine, shuffles, randomness, chains, failures)
 
 CASES: tuple[Case, ...] = tuple(case for table in TABLES for case in table.CASES)
 BY_ID: dict[str, Case] = {case.id: case for case in CASES}

@@ -1,0 +1,235 @@
+"""Datasets on disk: ``save``, ``load`` and ``snapshot``."""
+
+import os
+from collections.abc import Callable, Generator
+from hashlib import blake2b
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from forebay.block import START, Block
+from forebay.dataset.runnable import RunnableDataset
+from forebay.dataset.steps import DatasetSteps
+from forebay.errors import ForebayError, PlanError
+from forebay.ops.snapshot import Snapshot, check_input
+from forebay.plan import INFINITE, Node, build, caller, optimise, with_seeds
+from forebay.plan.check import flag, function, step_name
+from forebay.plan.fingerprint import digest, function_name
+from forebay.plan.identity import plan_lines
+from forebay.run import Reader, Site
+from forebay.sinks.save import compression_of, folder_of, shards_by, write_blocks
+from forebay.sources.saved import Saved, SavedShards, saved
+from forebay.storage.writer import DatasetWriter
+
+if TYPE_CHECKING:
+    from forebay.dataset import Dataset
+
+T_co = TypeVar("T_co", covariant=True)
+
+ReaderFunc = Callable[["Dataset[Any]"], "Dataset[Any]"]
+
+
+class StoredDataset(DatasetSteps[T_co]):
+    """A dataset that can be kept on disk."""
+
+    def save(
+        self,
+        path: str | os.PathLike[str],
+        compression: str | None = None,
+        shard_func: Callable[..., Any] | None = None,
+        checkpoint_args: None = None,
+        *,
+        overwrite: bool = True,
+        progress: bool | None = None,
+    ) -> None:
+        """Write all elements to a folder, from which ``load`` reads them.
+
+        The folder holds Arrow IPC files, one or more for each shard, which pyarrow, polars and DuckDB read as they
+        are, and a manifest. There is a column for each leaf: ``image``, ``0``, ``a.b``, or ``value`` for a lone one.
+        Arrays of one shape are Arrow's fixed-shape tensors; those of one axis whose length differs are lists. Python
+        objects that are not str, bytes, numbers, dates, arrays of them or None are refused.
+
+        Everything is written beside the folder and put in its place at the end, in one step: whatever happens
+        meanwhile, there is the old dataset or none, never a part of the new one. What a crash leaves behind is
+        removed by the next ``save`` to the same path.
+
+        Args:
+            path: the folder. As in tf.data, a saved dataset that is there already is replaced. A folder of other
+                files is not.
+            compression: None, ``"zstd"`` or ``"lz4"``. Without it, rows are read one by one; otherwise as whole
+                batches of about 1 MiB.
+            shard_func: gets an element, as the function of ``map`` does, and returns the number of the shard that it
+                goes to. By default there is one shard.
+            checkpoint_args: not supported, since a part of a dataset is never kept.
+            overwrite: False refuses to replace a saved dataset.
+            progress: show a progress bar; by default on a terminal only.
+
+        >>> import tempfile
+        >>> folder = tempfile.mkdtemp()
+        >>> Dataset.range(5).map(lambda x: {"x": x, "name": f"row {x}"}).save(folder)
+        >>> next(iter(Dataset.load(folder)))
+        {'x': np.int64(0), 'name': 'row 0'}
+        """
+        if checkpoint_args is not None:
+            raise PlanError("save(checkpoint_args=...): not supported, an interrupted save() starts over")
+        folder = folder_of("save", path)
+        codec = compression_of("save", compression)
+        flag("save", "overwrite", overwrite)
+        if self.cardinality() == INFINITE:
+            raise PlanError("save(): the dataset is infinite; take() a part of it")
+        site = Site("save", None, caller())
+        shard_of = None if shard_func is None else shards_by(site, function("save", "shard_func", shard_func))
+        writer = DatasetWriter(
+            folder,
+            "save",
+            compression=codec,
+            shard_of=shard_of,
+            spec=self._known_spec(),
+            plan=plan_digest(self.plan),
+            overwrite=overwrite,
+        )
+        total = self.cardinality()
+        write_blocks(self._blocks(), writer, total if total >= 0 else None, progress)
+
+    @staticmethod
+    def load(
+        path: str | os.PathLike[str],
+        element_spec: Any = None,
+        compression: str | None = None,
+        reader_func: ReaderFunc | None = None,
+        wait: bool = False,
+        *,
+        name: str | None = None,
+    ) -> "Dataset[Any]":
+        """The dataset that ``save`` wrote to a folder.
+
+        Its length and ``element_spec`` are known without reading it, and rows are read by number: ``shuffle()``
+        needs no buffer, ``skip`` and resuming cost nothing. Little of it is ever in memory. The elements of several
+        shards come in turns, as ``interleave`` takes them; those of one shard in the order they were saved in.
+
+        Checksums cover every byte. That of the manifest is checked here, those of a file's schema and footer when it
+        is opened, and that of a record batch when the first of its rows is read.
+
+        Args:
+            path: the folder.
+            element_spec: what elements have to be like; its containers are used in place of those that were saved.
+            compression: what was given to ``save``, or None: the files tell.
+            reader_func: gets a dataset of datasets, one for each shard, and returns a dataset of elements.
+            wait: not supported; a dataset is there when it is complete.
+            name: what to call this step in errors and plans.
+
+        >>> import tempfile
+        >>> folder = tempfile.mkdtemp()
+        >>> Dataset.range(6).save(folder, shard_func=lambda x: x % 2)
+        >>> [int(x) for x in Dataset.load(folder)]
+        [0, 1, 2, 3, 4, 5]
+        >>> [int(x) for x in Dataset.load(folder, reader_func=lambda shards: shards.flat_map(lambda shard: shard))]
+        [0, 2, 4, 1, 3, 5]
+        """
+        from forebay.dataset import Dataset
+
+        if wait:
+            raise PlanError("load(wait=True): not supported, call load() when the dataset is there")
+        step_name("load", name)
+        source = saved(folder_of("load", path), element_spec, name, caller())
+        have = source.manifest.compression
+        if compression is not None and compression_of("load", compression) != have:
+            raise PlanError(f"load(compression={compression!r}): it was saved with compression={have!r}")
+        if reader_func is None:
+            return Dataset(source)
+        return _read_by(function("load", "reader_func", reader_func), source)
+
+    def snapshot(
+        self,
+        path: str | os.PathLike[str],
+        compression: str | None = "AUTO",
+        reader_func: ReaderFunc | None = None,
+        shard_func: Callable[..., Any] | None = None,
+        name: str | None = None,
+    ) -> "Dataset[T_co]":
+        """The same elements, from disk once they have been there.
+
+        The first iteration that goes from the first element to the last writes them to a folder under `path`, as
+        ``save`` does. Later ones, of this program or another, read them instead of running the steps before. The
+        folder's name is a digest of these steps, functions by code and captured constants: if one of them changes,
+        there is a new snapshot, and the old one is left where it is. Iterations that stop early leave nothing; the
+        next one starts over.
+
+        What is random in the steps before is frozen: all iterations see the order and the numbers of the first.
+
+        Args:
+            path: a folder for snapshots.
+            compression: None, ``"zstd"`` or ``"lz4"``; ``"AUTO"`` is None, which reads fastest.
+            reader_func: how to read shards, as for ``load``. Without one, shards take turns.
+            shard_func: which shard an element goes to, as for ``save``.
+            name: what to call this step in errors and plans.
+
+        >>> import tempfile
+        >>> calls = []
+        >>> ds = Dataset.range(3).map(lambda x: calls.append(x) or x * 10).snapshot(tempfile.mkdtemp())
+        >>> [int(x) for x in ds], [int(x) for x in ds], len(calls)
+        ([0, 10, 20], [0, 10, 20], 3)
+        """
+        from forebay.dataset import Dataset
+
+        check_input(self.plan)
+        codec = compression_of("snapshot", None if compression == "AUTO" else compression)
+        key = blake2b(f"{plan_digest(self.plan)} {codec} {digest(shard_func)}".encode(), digest_size=8).hexdigest()
+        site = Site("snapshot", name, caller())
+
+        def load(folder: str) -> Node:
+            return Dataset.load(folder, reader_func=reader_func).plan
+
+        return self._then(
+            Snapshot,
+            name,
+            folder=os.path.join(os.path.abspath(folder_of("snapshot", path)), key),
+            compression=codec,
+            shard_func=shard_func,
+            reader_func=reader_func,
+            shard_of=shards_by(site, shard_func) if callable(shard_func) else None,
+            load=load,
+        )
+
+    def _known_spec(self) -> Any:
+        """What elements are like, as far as one of them tells; None if there is none, or it cannot be had."""
+        try:
+            return self.element_spec
+        except ForebayError:
+            # Running the dataset will say what is wrong, if something is.
+            return None
+
+    def _blocks(self) -> Generator[Block, None, None]:
+        """All rows of the next epoch, without making elements of them."""
+        epoch, self._epochs = self._epochs, self._epochs + 1
+        setup = self._setup()
+        operator = build(optimise(with_seeds(self.plan, self._run_seeds()), setup.rules), setup)
+        try:
+            reader = Reader(operator)
+            reader.seek(START, epoch)
+            while True:
+                setup.parallelism.crew.tuner.tick()
+                block = reader.next()
+                if block is None:
+                    break
+                yield block
+            setup.parallelism.crew.finished = True
+        finally:
+            operator.close()
+
+
+def plan_digest(plan: Node) -> str:
+    """A plan in short: the same for the same steps, in any process."""
+    return blake2b("\n".join(plan_lines(plan)).encode("utf-8", "surrogatepass"), digest_size=8).hexdigest()
+
+
+def _read_by(reader_func: ReaderFunc, source: Saved) -> "Dataset[Any]":
+    from forebay.dataset import Dataset
+
+    shards = tuple(
+        Dataset[Any](Saved(path=source.path, manifest=source.manifest.only(shard), where=source.where))
+        for shard in source.manifest.shards
+    )
+    datasets = Dataset[Any](SavedShards(datasets=shards, id=source.manifest.id, label=source.label, where=source.where))
+    result = reader_func(datasets)
+    if not isinstance(result, RunnableDataset):
+        raise PlanError(f"load(): {function_name(reader_func)} must return a Dataset, got {result!r}")
+    return result

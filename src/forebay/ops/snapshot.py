@@ -1,0 +1,173 @@
+"""``snapshot``: rows that are written to disk the first time, and read from there from then on."""
+
+import os
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from forebay.block import START, Block, Cursor
+from forebay.errors import CursorError, InternalError, PlanError
+from forebay.plan.check import function
+from forebay.plan.lower import build as build_plan
+from forebay.plan.lower import prepare
+from forebay.plan.node import INFINITE, UNKNOWN, Build, Node, Traits
+from forebay.run import Operator, Reader, Setup
+from forebay.storage.manifest import is_saved_dataset, read_manifest
+from forebay.storage.writer import DatasetWriter, ShardOf
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Snapshot(Node):
+    """``Dataset.snapshot``. The `folder` is named after the input's plan, so that another plan has another one.
+
+    `load` makes the plan that reads it. The seed is what unseeded random steps of that plan derive theirs from.
+    """
+
+    folder: str
+    compression: str | None
+    shard_func: Callable[..., Any] | None
+    reader_func: Callable[..., Any] | None
+    shard_of: ShardOf | None = field(repr=False)
+    load: Callable[[str], Node] = field(repr=False)
+    seed: int | None = None
+
+    kind = "snapshot"
+    traits = Traits(makes_plans=True, random=True)
+
+    def __post_init__(self) -> None:
+        for name in ("shard_func", "reader_func"):
+            if getattr(self, name) is not None:
+                function("snapshot", name, getattr(self, name))
+
+    def params(self) -> dict[str, Any]:
+        """What decides the order of rows."""
+        return {"shard_func": self.shard_func, "reader_func": self.reader_func}
+
+    def settings(self) -> dict[str, Any]:
+        """Where and how they are kept."""
+        return {"folder": self.folder, "compression": self.compression}
+
+    def cardinality(self) -> int:
+        """The input's, unless the user's reader decides."""
+        return self.input.cardinality() if self.reader_func is None else UNKNOWN
+
+    def spec(self, *inputs: Any) -> Any | None:
+        """The input's."""
+        return inputs[0]
+
+    def lower(self, setup: Setup, build: Build) -> Operator:
+        """Write and pass on, or read."""
+        if self.seed is None:
+            raise InternalError("snapshot() has no seed after resolve_seeds")
+        return _Snapshot(self, build(self.input, setup), setup)
+
+
+class _Snapshot(Operator):
+    """State: the cursor of the input, or that of the plan that reads the snapshot together with the latter's id.
+
+    A stream goes on as it began: one that was passed through is passed through after a resume, even if a snapshot
+    has been completed since, which may hold rows in another order. Only a stream that runs from its first row to its
+    last is written.
+    """
+
+    def __init__(self, node: Snapshot, source: Operator, setup: Setup) -> None:
+        super().__init__(node.site, source)
+        self._node = node
+        self._setup = setup
+        self._reader = Reader(source)
+        self._stored: Operator | None = None
+        self._id: str | None = None
+        self._writer: DatasetWriter | None = None
+
+    def seek(self, cursor: Cursor, epoch: int) -> int:
+        """Rows of a snapshot are found by number, others as the input can."""
+        self._give_up()
+        state = cursor.state
+        wanted = state["id"] if state is not None else self._complete()
+        inner = (START if state is None else Cursor.from_json(state["in"])).after(cursor.skip)
+        if wanted is not None:
+            self._open(wanted).seek(inner, epoch)
+            return 0
+        self._id = None
+        self._reader = Reader(self.inputs[0])
+        self._reader.seek(inner, epoch)
+        if inner == START:
+            self._writer = self._new_writer()
+        return 0
+
+    def _complete(self) -> str | None:
+        """The id of the snapshot, if there is one."""
+        return read_manifest(self._node.folder, "snapshot").id if is_saved_dataset(self._node.folder) else None
+
+    def _open(self, wanted: str) -> Reader:
+        found = self._complete()
+        if found != wanted:
+            what = "is gone" if found is None else "was written again since"
+            raise CursorError(f"{self.site}: the snapshot in {self._node.folder} that the state refers to {what}")
+        assert self._node.seed is not None
+        plan = prepare(self._node.load(self._node.folder), self._node.seed, self._setup.rules)
+        self._stored = build_plan(plan, self._setup)
+        self._id = wanted
+        self._reader = Reader(self._stored)
+        return self._reader
+
+    def _new_writer(self) -> DatasetWriter | None:
+        node = self._node
+        try:
+            return DatasetWriter(
+                node.folder,
+                "snapshot",
+                compression=node.compression,
+                shard_of=node.shard_of,
+                plan=os.path.basename(node.folder),
+                overwrite=False,
+            )
+        except PlanError:
+            # Another process has completed one just now; this stream began without it.
+            if is_saved_dataset(node.folder):
+                return None
+            raise
+
+    def pull(self) -> Block | None:
+        """Pass rows on, with a copy to the disk."""
+        block = self._reader.next()
+        if block is None:
+            self._finish()
+            return None
+        if self._writer is not None:
+            self._writer.add(block)
+            # The writer may keep rows for a while, and what it keeps must not be written into.
+            block = Block(block.structure, [column.shared() for column in block.columns], block.rows, block.cursor)
+        return block.at(Cursor({"id": self._id, "in": block.cursor.to_json()}))
+
+    def _finish(self) -> None:
+        writer, self._writer = self._writer, None
+        if writer is None:
+            return
+        try:
+            writer.finish()
+        except PlanError:
+            # Of several that write the same, the first one stays.
+            if not is_saved_dataset(self._node.folder):
+                raise
+        finally:
+            writer.close()
+
+    def _give_up(self) -> None:
+        writer, self._writer = self._writer, None
+        if writer is not None:
+            writer.close()
+        stored, self._stored = self._stored, None
+        if stored is not None:
+            stored.close()
+
+    def close(self) -> None:
+        """What was not written to the end is not kept."""
+        self._give_up()
+        super().close()
+
+
+def check_input(node: Node) -> None:
+    """PlanError if there is no end to what would be written."""
+    if node.cardinality() == INFINITE:
+        raise PlanError("snapshot(): the dataset is infinite, so that a snapshot of it would never be complete")

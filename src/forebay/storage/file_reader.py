@@ -1,0 +1,84 @@
+"""One Arrow IPC file of a saved dataset, read with pread and checked against its checksums.
+
+Reading through a mapping would leave pages in the process's resident memory (see sources/mapped.py); reads from the
+file go through the same page cache and leave nothing behind.
+"""
+
+import os
+import weakref
+from typing import Any
+
+import numpy as np
+
+from forebay._native import read_ranges, read_rows
+from forebay.block import Indices
+from forebay.errors import DataError
+from forebay.storage.arrow import arrow, checksum
+from forebay.storage.file_writer import MAGIC
+from forebay.storage.manifest import FileInfo, check_size
+
+
+class StoredFile:
+    """An open file. What stands around the batches is checked now, a batch whenever it is read as a whole."""
+
+    def __init__(self, path: str, info: FileInfo) -> None:
+        self.path = path
+        self.info = info
+        try:
+            self._file = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        except FileNotFoundError:
+            raise DataError(f"{path} is missing: the saved dataset is not complete, or was replaced since") from None
+        except OSError as error:
+            raise DataError(f"{path} cannot be read: {error}") from error
+        self._close = weakref.finalize(self, os.close, self._file)
+        check_size(path, info, os.fstat, self._file)
+        last = info.batch_ends[-1] if info.batch_ends else info.head
+        head = self.read(0, info.head)
+        if checksum(head, self.read(last, info.size)) != info.frame:
+            raise DataError(f"{path} is damaged: its schema or footer is not what was saved")
+        pa = arrow()
+        self.schema = pa.ipc.read_schema(pa.py_buffer(head)[len(MAGIC) :])
+
+    def read(self, start: int, stop: int) -> "np.ndarray[Any, np.dtype[np.uint8]]":
+        """The bytes from start to stop, in memory of their own."""
+        out = np.empty(stop - start, np.uint8)
+        if len(out):
+            self.read_rows(np.array([start]), out)
+        return out
+
+    def read_rows(self, starts: Indices, out: "np.ndarray[Any, np.dtype[np.uint8]]") -> None:
+        """Pieces of equal length that begin at these places."""
+        try:
+            read_rows(self._file, 0, 1, starts, out)
+        except (EOFError, OSError) as error:
+            raise self._failed(error) from error
+
+    def read_ranges(self, starts: Indices, stops: Indices, out: "np.ndarray[Any, np.dtype[np.uint8]]") -> None:
+        """Pieces from these places to those."""
+        try:
+            read_ranges(self._file, starts, stops, out)
+        except (EOFError, OSError) as error:
+            raise self._failed(error) from error
+
+    def _failed(self, error: Exception) -> DataError:
+        why = "it has become shorter" if isinstance(error, EOFError) else str(error)
+        return DataError(f"{self.path} cannot be read: {why}")
+
+    def batch_bytes(self, batch: int) -> "np.ndarray[Any, np.dtype[np.uint8]]":
+        """A batch as it lies in the file, checked. DataError if it is not what was saved."""
+        data = self.read(*self.info.span(batch))
+        if checksum(data) != self.info.checksums[batch]:
+            raise DataError(f"{self.path} is damaged: the checksum of record batch {batch} is not what was saved")
+        return data
+
+    def record_batch(self, batch: int) -> Any:
+        """A batch as Arrow has it, in memory of its own."""
+        return self.parse(self.batch_bytes(batch))
+
+    def parse(self, data: "np.ndarray[Any, np.dtype[np.uint8]]") -> Any:
+        """The record batch that these checked bytes are."""
+        pa = arrow()
+        try:
+            return pa.ipc.read_record_batch(pa.ipc.read_message(pa.py_buffer(data)), self.schema)
+        except (pa.ArrowException, OSError) as error:
+            raise DataError(f"{self.path} does not hold what its manifest says: {error}") from error

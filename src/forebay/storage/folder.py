@@ -1,0 +1,167 @@
+"""A folder that appears whole or not at all, whatever happens to the process that writes it.
+
+Files are written into ``.<name>.forebay-<random>/data`` beside the target, and that folder is renamed when it is
+complete. Its owner holds a lock that dies with the process; a folder whose lock can be had was left by a crash, and
+whoever saves to the same target next removes it.
+"""
+
+import ctypes
+import errno
+import fcntl
+import os
+import secrets
+import shutil
+from collections.abc import Callable
+from functools import cache
+
+from forebay.errors import DataError, PlanError
+from forebay.storage.manifest import is_saved_dataset
+
+_AT_FDCWD, _EXCHANGE = -100, 2
+
+
+class NewFolder:
+    """What is written to `data` until ``commit`` puts it in the place of `path`."""
+
+    def __init__(self, path: str, call: str, overwrite: bool) -> None:
+        # What a link points to is replaced, not the link.
+        self.path = os.path.realpath(path)
+        self._call = call
+        self._overwrite = overwrite
+        parent, name = os.path.split(self.path)
+        try:
+            self.check_target()
+            os.makedirs(parent, exist_ok=True)
+            sweep(self.path)
+            self._own, self._lock = _owned_folder(os.path.join(parent, f".{name}.forebay-"))
+            self.data = os.path.join(self._own, "data")
+            os.mkdir(self.data)
+        except OSError as error:
+            raise DataError(f"{call}({path!r}): cannot write there: {error}") from error
+
+    def check_target(self) -> None:
+        """PlanError if something stands there that is not to be replaced."""
+        if not os.path.lexists(self.path):
+            return
+        if not os.path.isdir(self.path):
+            raise PlanError(f"{self._call}({self.path!r}): there is something else than a folder")
+        if is_saved_dataset(self.path):
+            if not self._overwrite:
+                raise PlanError(f"{self._call}({self.path!r}): there is a saved dataset already, and overwrite=False")
+        elif os.listdir(self.path):
+            raise PlanError(
+                f"{self._call}({self.path!r}): the folder holds other files, which would be removed; give a new one"
+            )
+
+    def commit(self) -> None:
+        """Put the new folder in place, then remove what it replaced."""
+        sync_folder(self.data)
+        while True:
+            try:
+                # Onto nothing, or onto an empty folder.
+                os.rename(self.data, self.path)
+                break
+            except OSError as error:
+                if error.errno not in (errno.ENOTEMPTY, errno.EEXIST):
+                    raise DataError(f"{self._call}({self.path!r}): cannot put it there: {error}") from error
+            self.check_target()
+            if exchange(self.data, self.path):
+                break
+        sync_folder(os.path.dirname(self.path))
+        self.close()
+
+    def close(self) -> None:
+        """Remove what is left: everything, unless it was committed."""
+        _remove(self._own)
+        if self._lock >= 0:
+            os.close(self._lock)
+            self._lock = -1
+
+
+def sweep(path: str) -> None:
+    """Remove what crashed processes left behind when they saved to this path."""
+    parent, name = os.path.split(path)
+    for entry in os.listdir(parent):
+        if not entry.startswith(f".{name}.forebay-"):
+            continue
+        folder = os.path.join(parent, entry)
+        lock = _locked(folder)
+        if lock is None:
+            continue
+        try:
+            old = os.path.join(folder, "old")
+            if os.path.isdir(old) and not os.path.lexists(path):
+                # Its owner died between the two renames that a file system without an exchange needs.
+                os.rename(old, path)
+            _remove(folder)
+        finally:
+            os.close(lock)
+
+
+def _owned_folder(prefix: str) -> tuple[str, int]:
+    """A new folder and the lock on it. A sweeper may come between the two steps: then once more."""
+    while True:
+        folder = prefix + secrets.token_hex(6)
+        os.mkdir(folder)
+        lock = _locked(folder)
+        if lock is not None:
+            return folder, lock
+
+
+def _locked(folder: str) -> int | None:
+    """The lock of a folder, or None if another process has it or the folder is gone."""
+    name = os.path.join(folder, "lock")
+    try:
+        lock = os.open(name, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+    except FileNotFoundError:
+        return None
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        if os.stat(name).st_ino == os.fstat(lock).st_ino:
+            return lock
+    except (BlockingIOError, FileNotFoundError):
+        os.close(lock)
+        return None
+    os.close(lock)
+    return None
+
+
+def _remove(folder: str) -> None:
+    """Everything in a folder, the lock last: as long as that exists, nobody else touches the rest."""
+    for entry in ("data", "old"):
+        shutil.rmtree(os.path.join(folder, entry), ignore_errors=True)
+    shutil.rmtree(folder, ignore_errors=True)
+
+
+def exchange(new: str, old: str) -> bool:
+    """Let two folders change places, in one step where the system can. False if `old` has gone meanwhile."""
+    swap = _renameat2()
+    if swap is not None:
+        if swap(_AT_FDCWD, os.fsencode(new), _AT_FDCWD, os.fsencode(old), _EXCHANGE) == 0:
+            return True
+        code = ctypes.get_errno()
+        if code == errno.ENOENT:
+            return False
+        if code not in (errno.EINVAL, errno.ENOSYS, errno.ENOTSUP):
+            raise DataError(f"{old} cannot be replaced: {os.strerror(code)}")
+    aside = os.path.join(os.path.dirname(new), "old")
+    try:
+        os.rename(old, aside)
+    except FileNotFoundError:
+        return False
+    os.rename(new, old)
+    return True
+
+
+@cache
+def _renameat2() -> Callable[..., int] | None:
+    return getattr(ctypes.CDLL(None, use_errno=True), "renameat2", None)
+
+
+def sync_folder(path: str) -> None:
+    """See the names in a folder on the disk."""
+    folder = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(folder)
+    finally:
+        os.close(folder)

@@ -1,0 +1,176 @@
+"""All rows of a saved dataset by number."""
+
+import os
+import threading
+from collections import OrderedDict
+from typing import Any
+
+import numpy as np
+
+from forebay.block import Block, Column, Indices
+from forebay.block.build import concat_columns
+from forebay.errors import DataError
+from forebay.storage.columns import decode
+from forebay.storage.file_reader import StoredFile
+from forebay.storage.file_writer import schema_of
+from forebay.storage.manifest import Manifest
+from forebay.storage.rows import DirectColumn, direct_column
+
+_OPEN_FILES = 64
+_DECODED = 32
+_DECODED_BYTES = 16 << 20
+
+
+class Store:
+    """Rows over files and record batches. Several threads may read at once.
+
+    A batch is checked against its checksum when the first of its rows is read, and never again. Columns of
+    uncompressed files are then read from the file, row by row; others through the last few batches that were decoded.
+    """
+
+    def __init__(self, path: str, manifest: Manifest) -> None:
+        self._path = path
+        self._manifest = manifest
+        self._first, self._file_of, self._number = manifest.batches()
+        plain = manifest.compression is None
+        self._direct: list[DirectColumn | None] = [direct_column(leaf) if plain else None for leaf in manifest.leaves]
+        self._at: Any = np.full((len(self._file_of), len(manifest.leaves), 2), -1, np.int64)
+        self._checked = np.zeros(len(self._file_of), np.bool_)
+        self._schema = schema_of(manifest.leaves)
+        self._lock = threading.Lock()
+        self._files: OrderedDict[int, StoredFile] = OrderedDict()
+        self._decoded: OrderedDict[int, _Decoded] = OrderedDict()
+        self._decoded_bytes = 0
+
+    def __reduce__(self) -> Any:
+        return Store, (self._path, self._manifest)
+
+    def gather(self, numbers: Indices) -> Block:
+        """The rows with these numbers, in this order."""
+        batches = np.searchsorted(self._first, numbers, side="right") - 1
+        rows = numbers - self._first[batches]
+        for batch in np.unique(batches[~self._checked[batches]]).tolist():
+            self._check(batch)
+        columns: list[Column] = []
+        for leaf, direct in enumerate(self._direct):
+            if direct is None:
+                columns.append(self._by_batch(leaf, batches, rows))
+            else:
+                columns.append(self._by_file(leaf, direct, batches, rows))
+        return Block(self._manifest.elements, columns, len(numbers))
+
+    def read(self, start: int, stop: int) -> Block:
+        """Rows start to stop."""
+        begin = int(np.searchsorted(self._first, start, side="right")) - 1
+        end = int(np.searchsorted(self._first, stop, side="left"))
+        spans = []
+        for batch in range(begin, end):
+            if not self._checked[batch]:
+                self._check(batch)
+            first = int(self._first[batch])
+            spans.append((batch, max(start - first, 0), min(stop, int(self._first[batch + 1])) - first))
+        columns = []
+        for leaf, direct in enumerate(self._direct):
+            if direct is None:
+                parts = [self._batch(batch).column(leaf).slice(low, high) for batch, low, high in spans]
+                columns.append(concat_columns(parts))
+            else:
+                columns.append(direct.read([(self._file(b), self._at[b, leaf], low, high) for b, low, high in spans]))
+        return Block(self._manifest.elements, columns, stop - start)
+
+    def _by_file(self, leaf: int, direct: DirectColumn, batches: Indices, rows: Indices) -> Column:
+        owners = self._file_of[batches]
+
+        def read(mine: Any) -> Column:
+            at = self._at[batches[mine], leaf]
+            return direct.gather(self._file(int(batches[mine][0])), at, rows[mine])
+
+        return _in_order(owners, read)
+
+    def _by_batch(self, leaf: int, batches: Indices, rows: Indices) -> Column:
+        return _in_order(batches, lambda mine: self._batch(int(batches[mine][0])).column(leaf).take(rows[mine]))
+
+    def _file(self, batch: int) -> StoredFile:
+        """The file of a batch, kept open for a while. One that is closed meanwhile stays open while it is used."""
+        number = int(self._file_of[batch])
+        with self._lock:
+            file = self._files.get(number)
+            if file is not None:
+                self._files.move_to_end(number)
+                return file
+        info = self._manifest.files[number]
+        file = StoredFile(os.path.join(self._path, info.name), info)
+        if file.schema != self._schema:
+            raise DataError(f"{file.path} does not have the columns that its manifest says")
+        with self._lock:
+            self._files[number] = file
+            while len(self._files) > _OPEN_FILES:
+                self._files.popitem(last=False)
+        return file
+
+    def _check(self, batch: int) -> None:
+        """Read a batch for the first time: see that it is what was saved, and where its columns lie."""
+        file, number = self._file(batch), int(self._number[batch])
+        data = file.batch_bytes(number)
+        record = file.parse(data)
+        rows = int(self._first[batch + 1] - self._first[batch])
+        if record.num_rows != rows or record.num_columns != len(self._direct):
+            raise DataError(f"{file.path} does not hold what its manifest says in record batch {number}")
+        start, _ = file.info.span(number)
+        for leaf, direct in enumerate(self._direct):
+            if direct is not None:
+                places = direct.places(record.column(leaf), data.ctypes.data, start)
+                self._at[batch, leaf, : len(places)] = places
+        if None in self._direct:
+            self._keep(batch, _Decoded(record, data.nbytes, self._manifest))
+        self._checked[batch] = True
+
+    def _batch(self, batch: int) -> "_Decoded":
+        with self._lock:
+            found = self._decoded.get(batch)
+            if found is not None:
+                self._decoded.move_to_end(batch)
+                return found
+        file, number = self._file(batch), int(self._number[batch])
+        record = file.record_batch(number)
+        return self._keep(batch, _Decoded(record, record.nbytes, self._manifest))
+
+    def _keep(self, batch: int, decoded: "_Decoded") -> "_Decoded":
+        with self._lock:
+            before = self._decoded.pop(batch, None)
+            self._decoded_bytes += decoded.nbytes - (before.nbytes if before is not None else 0)
+            self._decoded[batch] = decoded
+            while len(self._decoded) > 1 and (len(self._decoded) > _DECODED or self._decoded_bytes > _DECODED_BYTES):
+                _, gone = self._decoded.popitem(last=False)
+                self._decoded_bytes -= gone.nbytes
+        return decoded
+
+
+class _Decoded:
+    """A batch in memory; its columns are made when they are asked for."""
+
+    def __init__(self, record: Any, nbytes: int, manifest: Manifest) -> None:
+        self._record = record
+        self._leaves = manifest.leaves
+        self._columns: dict[int, Column] = {}
+        self.nbytes = max(nbytes, record.nbytes)
+
+    def column(self, leaf: int) -> Column:
+        """Rows of one leaf, not owned."""
+        found = self._columns.get(leaf)
+        if found is None:
+            found = self._columns[leaf] = decode(self._leaves[leaf], self._record.column(leaf)).shared()
+        return found
+
+
+def _in_order(groups: Indices, read: Any) -> Column:
+    """Columns read group by group, put back into the order in which rows were asked for."""
+    if (groups == groups[0]).all():
+        column: Column = read(slice(None))
+        return column
+    order = np.argsort(groups, kind="stable")
+    cuts = np.flatnonzero(np.diff(groups[order])) + 1
+    joined = concat_columns([read(mine) for mine in np.split(order, cuts)])
+    back = np.empty(len(order), np.int64)
+    back[order] = np.arange(len(order))
+    return joined.take(back)
