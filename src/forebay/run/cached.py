@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from forebay.block import Block, Column, Cursor
+from forebay.block import START, Block, Column, Cursor
 from forebay.run.operator import Operator, Setup
 
 # A column may hold on to a little more memory than its rows take; beyond this part, a copy is cheaper.
@@ -26,15 +26,14 @@ class Damaged(Exception):
 class Content(ABC):
     """The rows of one cached dataset, used by any number of operators on any threads.
 
-    It only ever grows. Rows are added by whoever happens to have the ones that come next; others that computed the
-    same rows are told nothing and lose nothing.
+    Rows are added by whoever happens to have the ones that come next; others that computed the same rows are told
+    nothing and lose nothing. Cursors are the input's. They mean something only to a plan that runs in the same way, by
+    its `layout`; others get one that counts from the start.
     """
 
     def __init__(self) -> None:
         self.rows = 0
         self.complete = False
-        self.layout: str | None = None
-        """How the plan below was run when cursors in it were kept."""
         self._users: weakref.WeakSet[Operator] = weakref.WeakSet()
 
     def enter(self, user: Operator, setup: Setup) -> Any:
@@ -61,25 +60,34 @@ class Content(ABC):
         return True
 
     @abstractmethod
-    def read(self, row: int) -> Block:
-        """Rows from that one on, which must be there; their cursor is the input's. Damaged if they are not whole."""
+    def read(self, row: int, layout: str) -> Block | None:
+        """Rows from that one on; None if they are not there (any more), Damaged if they are not whole."""
 
     @abstractmethod
     def add(self, row: int, block: Block, layout: str, setup: Setup) -> Block:
         """Keep these rows if they are the next ones; the same rows to hand out."""
 
     @abstractmethod
-    def frontier(self, row: int) -> Cursor | None:
-        """Where the input has the first row that is not here, if that is this row."""
+    def frontier(self, layout: str) -> tuple[int, Cursor]:
+        """The first row that is not here, and where the input has it."""
 
     def finish(self, row: int) -> None:
         """The input has ended before this row."""
         if row == self.rows:
             self.complete = True
 
-    def mend(self, block: Block, start: int) -> None:
+    def clear(self) -> None:
+        """Delete what would outlast this object."""
+        return
+
+    def mend(self, block: Block, start: int, layout: str) -> None:
         """Rows that were damaged, made anew."""
         return
+
+
+def fitting(cursor: Cursor, kept: str, layout: str, row: int) -> Cursor:
+    """The cursor of a row for a plan of that layout, from one that was kept under another perhaps."""
+    return cursor if kept == layout else START.after(row)
 
 
 def compact(block: Block) -> Block:

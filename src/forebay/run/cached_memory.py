@@ -8,7 +8,7 @@ from typing import Any
 
 from forebay.block import START, Block, Cursor, RowError, concat_blocks
 from forebay.ledger import Lease, Ledger
-from forebay.run.cached import Content, compact, shared
+from forebay.run.cached import Content, compact, fitting, shared
 from forebay.run.operator import Operator, Setup
 from forebay.run.spill import Place, SpillFile
 
@@ -26,6 +26,7 @@ _JOIN_BYTES = 1 << 18
 class _Kept:
     rows: int
     cursor: Cursor
+    layout: str
     block: Block | None
     place: Place | None = None
     structure: int = 0
@@ -60,9 +61,11 @@ class MemoryContent(Content):
             self._leases[ledger] = weakref.ref(lease)
         return lease
 
-    def read(self, row: int) -> Block:
+    def read(self, row: int, layout: str) -> Block | None:
         """A view of what is in memory, or a block read from the file."""
         with self._lock:
+            if row >= self.rows:
+                return None
             at = bisect_right(self._starts, row) - 1
             start, kept = self._starts[at], self._kept[at]
         if kept.block is not None:
@@ -71,7 +74,7 @@ class MemoryContent(Content):
             assert self._file is not None
             assert kept.place is not None
             block = self._file.read(kept.place, kept.structure, kept.cursor)
-        return block.slice(row - start, kept.rows)
+        return block.at(fitting(kept.cursor, kept.layout, layout, start)).slice(row - start, kept.rows)
 
     def add(self, row: int, block: Block, layout: str, setup: Setup) -> Block:
         """In memory if there is room."""
@@ -81,29 +84,27 @@ class MemoryContent(Content):
         with self._lock:
             if row != self.rows or self.complete:
                 return block
-            self.layout = self.layout or layout
-            cursor = block.cursor if layout == self.layout else START.after(row)
-            kept = shared(block).at(cursor)
-            if not self._keep(kept, setup):
+            kept = shared(block)
+            if not self._keep(kept, layout, setup):
                 # Once there was no room there will not be any: what is left over belongs to steps that come and go.
                 if self._file is None:
                     self._file = setup.spill.create()
                 place, structure = self._file.append(block)
                 self._starts.append(row)
-                self._kept.append(_Kept(block.rows, cursor, None, place, structure))
+                self._kept.append(_Kept(block.rows, block.cursor, layout, None, place, structure))
                 self.rows += block.rows
                 return block
             self.rows += block.rows
-        return kept.at(block.cursor)
+        return kept
 
-    def _keep(self, block: Block, setup: Setup) -> bool:
+    def _keep(self, block: Block, layout: str, setup: Setup) -> bool:
         size = self._bytes + block.nbytes + _OVERHEAD
         lease = self._lease_on(setup.ledger)
         if self._file is not None or size > _SHARE * setup.ledger.budget or not lease.ask(size):
             return False
         self._lease = lease
         self._starts.append(self.rows)
-        self._kept.append(_Kept(block.rows, block.cursor, block))
+        self._kept.append(_Kept(block.rows, block.cursor, layout, block))
         self._bytes = size
         self._join()
         for other in self._leases.values():
@@ -117,7 +118,9 @@ class MemoryContent(Content):
         while len(self._kept) > 1:
             first, second = self._kept[-2:]
             rows = first.rows + second.rows
-            if first.rows > second.rows or rows > _JOIN_ROWS or first.block is None or second.block is None:
+            if first.rows > second.rows or rows > _JOIN_ROWS or first.layout != second.layout:
+                return
+            if first.block is None or second.block is None:
                 return
             if first.block.nbytes + second.block.nbytes > _JOIN_BYTES:
                 return
@@ -125,13 +128,14 @@ class MemoryContent(Content):
                 joined = shared(concat_blocks([first.block, second.block]))
             except RowError:
                 return
-            self._kept[-2:] = [_Kept(rows, first.cursor, joined)]
+            self._kept[-2:] = [_Kept(rows, first.cursor, first.layout, joined)]
             self._starts.pop()
             self._bytes -= _OVERHEAD
 
-    def frontier(self, row: int) -> Cursor | None:
+    def frontier(self, layout: str) -> tuple[int, Cursor]:
         """Behind the last row."""
         with self._lock:
-            if row != self.rows:
-                return None
-            return self._kept[-1].cursor.after(self._kept[-1].rows) if self._kept else START
+            if not self._kept:
+                return 0, START
+            last = self._kept[-1]
+            return self.rows, fitting(last.cursor, last.layout, layout, self._starts[-1]).after(last.rows)

@@ -68,6 +68,14 @@ def _in_place(elements):
     assert [e % 100 for e in elements] == list(range(20))
 
 
+_BIG = np.arange(8000).reshape(40, 200)
+_TINY = fb.Options(memory=20_000)
+
+
+def _big():
+    return slices(_BIG.copy())
+
+
 CASES = [
     Case("cache.range", lambda: range_(23).cache(), scalars(range(23))),
     Case("cache.batched", lambda: range_(23).cache().batch(4), lambda: batches(np.arange(23), 4)),
@@ -138,7 +146,32 @@ CASES = [
     ),
     Case(
         "cache.tiny_budget",
-        lambda: slices(np.arange(8000).reshape(40, 200)).cache().with_options(fb.Options(memory=20_000)),
-        lambda: list(np.arange(8000).reshape(40, 200)),
+        lambda: _big().cache().with_options(_TINY),
+        lambda: list(_BIG),
     ),
+    Case("cache.files", lambda: range_(23).cache(_new()).batch(4), lambda: batches(np.arange(23), 4)),
+    Case("cache.files_found_again", lambda: range_(23).map(lambda i: i * 3).cache(_same()), scalars(range(0, 69, 3))),
+    Case(
+        "cache.files_of_structures",
+        lambda: slices({"x": ARRAYS["matrix"], "t": (ARRAYS["small"],)}).filter(lambda d: True).cache(_new()).skip(2),
+        lambda: [{"x": x, "t": (y,)} for x, y in zip(ARRAYS["matrix"], ARRAYS["small"], strict=True)][2:],
+        unknown_length=True,
+    ),
+    Case(
+        "cache.files_of_strings",
+        lambda: slices(["a", "bc", "", "ü"]).map(lambda t: (t, len(t))).cache(_new(), compression="zstd").repeat(2),
+        [("a", np.int64(1)), ("bc", np.int64(2)), ("", np.int64(0)), ("ü", np.int64(1))] * 2,
+    ),
+    Case(
+        "cache.files_shuffled_before",
+        _frozen(lambda: range_(40).shuffle(9, seed=3).cache(_new(), compression="lz4")),
+        law=reordered(range(40)),
+    ),
+    Case(
+        "cache.files_shuffled_before_unseeded",
+        _frozen(lambda: range_(40).shuffle(9).cache(_same() + "-unseeded")),
+        law=reordered(range(40)),
+        seeded=False,
+    ),
+    Case("cache.files_tiny_budget", lambda: _big().cache(_new()).with_options(_TINY), lambda: list(_BIG)),
 ]
