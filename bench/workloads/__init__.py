@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from bench.spec import Workload
-from bench.workloads import import_time, resume, w0_map, w1_shuffle, w2_slices
+from bench.workloads import import_time, resume, w0_map, w1_shuffle, w2_slices, w5_cache
 
 WORKLOADS: tuple[Workload, ...] = (
     *w0_map.WORKLOADS,
     *w1_shuffle.WORKLOADS,
     *w2_slices.WORKLOADS,
+    *w5_cache.WORKLOADS,
     *import_time.WORKLOADS,
     *resume.WORKLOADS,
 )

@@ -10,7 +10,7 @@ from forebay.block import START, Block, Cursor, RowError, concat_blocks
 from forebay.ledger import Lease, Ledger
 from forebay.run.cached import Content, compact, fitting, shared
 from forebay.run.operator import Operator, Setup
-from forebay.run.spill import Place, SpillFile
+from forebay.run.spill import Place, SpillFile, SpillStore
 
 # Of the budget; the other steps have to live too.
 _SHARE = 0.5
@@ -28,6 +28,7 @@ class _Kept:
     cursor: Cursor
     layout: str
     block: Block | None
+    file: SpillFile | None = None
     place: Place | None = None
     structure: int = 0
 
@@ -41,7 +42,9 @@ class MemoryContent(Content):
         self._starts: list[int] = []
         self._kept: list[_Kept] = []
         self._bytes = 0
-        self._file: SpillFile | None = None
+        # Who had no room has none later: what becomes free belongs to steps that come and go.
+        self._refused: weakref.WeakSet[Ledger] = weakref.WeakSet()
+        self._file: tuple[SpillStore, SpillFile] | None = None
         self._leases: weakref.WeakKeyDictionary[Ledger, weakref.ref[Lease]] = weakref.WeakKeyDictionary()
         # The memory outlasts the iterators that filled it, and so does its place in their budget.
         self._lease: Lease | None = None
@@ -71,9 +74,9 @@ class MemoryContent(Content):
         if kept.block is not None:
             block = kept.block
         else:
-            assert self._file is not None
+            assert kept.file is not None
             assert kept.place is not None
-            block = self._file.read(kept.place, kept.structure, kept.cursor)
+            block = kept.file.read(kept.place, kept.structure, kept.cursor)
         return block.at(fitting(kept.cursor, kept.layout, layout, start)).slice(row - start, kept.rows)
 
     def add(self, row: int, block: Block, layout: str, setup: Setup) -> Block:
@@ -86,12 +89,12 @@ class MemoryContent(Content):
                 return block
             kept = shared(block)
             if not self._keep(kept, layout, setup):
-                # Once there was no room there will not be any: what is left over belongs to steps that come and go.
-                if self._file is None:
-                    self._file = setup.spill.create()
-                place, structure = self._file.append(block)
+                if self._file is None or self._file[0] is not setup.spill:
+                    self._file = (setup.spill, setup.spill.create())
+                file = self._file[1]
+                place, structure = file.append(block)
                 self._starts.append(row)
-                self._kept.append(_Kept(block.rows, block.cursor, layout, None, place, structure))
+                self._kept.append(_Kept(block.rows, block.cursor, layout, None, file, place, structure))
                 self.rows += block.rows
                 return block
             self.rows += block.rows
@@ -99,8 +102,10 @@ class MemoryContent(Content):
 
     def _keep(self, block: Block, layout: str, setup: Setup) -> bool:
         size = self._bytes + block.nbytes + _OVERHEAD
-        lease = self._lease_on(setup.ledger)
-        if self._file is not None or size > _SHARE * setup.ledger.budget or not lease.ask(size):
+        ledger = setup.ledger
+        lease = self._lease_on(ledger)
+        if ledger in self._refused or size > _SHARE * ledger.budget or not lease.ask(size):
+            self._refused.add(ledger)
             return False
         self._lease = lease
         self._starts.append(self.rows)
