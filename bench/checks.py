@@ -20,6 +20,17 @@ def doubled(_: Any, rows: int, batches: Iterable[Any]) -> None:
         raise WrongData("the values are not 0, 2, 4 ... in order")
 
 
+def counted(epochs: int) -> Check:
+    """0, 1, 2 ... in order, again in every one of so many epochs."""
+
+    def check(_: Any, rows: int, batches: Iterable[Any]) -> None:
+        values = np.concatenate([np.array(batch) for batch in batches])
+        if not np.array_equal(values, np.tile(np.arange(rows // epochs), epochs)):
+            raise WrongData("the values are not 0, 1, 2 ... in order in every epoch")
+
+    return check
+
+
 def shuffled(buffer: int | None) -> Check:
     """Every number once, out of order; with a buffer, no row earlier than the buffer can reach."""
 

@@ -12,6 +12,7 @@ from bench.workloads import (
     w0_map,
     w1_shuffle,
     w2_slices,
+    w5_cache,
     w7_tokenize,
     w7b_decompress,
 )
@@ -20,6 +21,7 @@ WORKLOADS: tuple[Workload, ...] = (
     *w0_map.WORKLOADS,
     *w1_shuffle.WORKLOADS,
     *w2_slices.WORKLOADS,
+    *w5_cache.WORKLOADS,
     *w7_tokenize.WORKLOADS,
     *w7b_decompress.WORKLOADS,
     *import_time.WORKLOADS,

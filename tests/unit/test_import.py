@@ -106,7 +106,7 @@ def test_names_of_tf_data_are_there() -> None:
     names = (
         "range from_tensors from_tensor_slices from_generator random counter zip map filter batch unbatch take skip "
         "shard repeat concatenate enumerate flat_map shuffle reduce apply take_while prefetch cardinality "
-        "element_spec as_numpy_iterator get_single_element with_options options explain"
+        "element_spec as_numpy_iterator get_single_element cache with_options options explain"
     )
     missing = [name for name in names.split() if not hasattr(fb.Dataset, name)]
     assert missing == []

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import numpy as np
 
+from forebay.dataset.keeping import KeepingDataset
 from forebay.dataset.runnable import RunnableDataset
 from forebay.errors import DataError, PlanError
 from forebay.ops import (
@@ -27,7 +28,7 @@ from forebay.ops import (
     WithOptions,
 )
 from forebay.options import Options
-from forebay.plan import Node, caller
+from forebay.plan import caller
 from forebay.plan.check import function, step_name
 from forebay.plan.fingerprint import function_name
 from forebay.plan.node import UNKNOWN
@@ -40,7 +41,7 @@ T_co = TypeVar("T_co", covariant=True)
 U = TypeVar("U")
 
 
-class DatasetSteps(RunnableDataset[T_co]):
+class DatasetSteps(KeepingDataset[T_co]):
     """A dataset with the methods that make others of it."""
 
     def map(
@@ -374,9 +375,3 @@ class DatasetSteps(RunnableDataset[T_co]):
             count = "no element" if not found else "more than one element"
             raise DataError(f"get_single_element at {caller()}: the dataset has {count}")
         return found[0]
-
-    def _then(self, node: type[Node], name: str | None, **arguments: Any) -> "Dataset[Any]":
-        return self._made(node(inputs=(self.plan,), label=name, where=caller(), **arguments))
-
-    def _made(self, plan: Node) -> "Dataset[Any]":
-        return cast("Dataset[Any]", type(self)(plan))

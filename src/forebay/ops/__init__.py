@@ -1,6 +1,7 @@
 """The operators; one file each, with the node (what) and the operator (how) side by side."""
 
 from forebay.ops.batch import Batch
+from forebay.ops.cache import Cache
 from forebay.ops.concatenate import Concatenate
 from forebay.ops.enumerate import Enumerate
 from forebay.ops.filter import Filter
@@ -21,6 +22,7 @@ from forebay.ops.zip import Zip
 
 __all__ = [
     "Batch",
+    "Cache",
     "Concatenate",
     "Enumerate",
     "Filter",

@@ -59,6 +59,15 @@ class Map(Parallel):
         return self.rng and self.seed is None
 
     @property
+    def redraws(self) -> bool:
+        """A generator is seeded by the epoch too."""
+        return self.rng
+
+    def seeds(self) -> list[int]:
+        """Those of all functions that run in this step."""
+        return [call.seed for call in self.calls if call.seed is not None]
+
+    @property
     def calls(self) -> tuple[Call, ...]:
         """All functions in the order they run."""
         seed = self.seed if self.rng else None

@@ -68,4 +68,6 @@ class Parallel(Node):
     def free_order(self, setup: Setup) -> bool:
         """Whether elements may come out as they are ready."""
         wanted = setup.parallelism.deterministic if self.deterministic is None else self.deterministic
+        if setup.parallelism.ordered:
+            return False
         return self.num_parallel_calls is not None and not wanted

@@ -53,6 +53,11 @@ class Shuffle(Node):
         access = self.input.access()
         return access is not None and access.length <= self.buffer_size
 
+    @property
+    def redraws(self) -> bool:
+        """If it reshuffles."""
+        return self.reshuffle_each_iteration
+
     def params(self) -> dict[str, Any]:
         """What the user wrote, and how it runs."""
         shown: dict[str, Any] = {"buffer_size": self.buffer_size, "seed": self.seed}

@@ -4,12 +4,14 @@ Functions count by their code, defaults, closure and the globals they name, so t
 same lambda over another captured number, is another function. What does not change what it does, such as where it
 stands, its docstring and the names of its variables, does not count. What a program changes while it runs (lists,
 dicts, arrays, objects with attributes) counts by its form only: a digest that moves during a run is of no use. Data
-that is hashed for its content is sampled where it is large.
+that is hashed for its content is sampled where it is large. Where rows are kept on disk from one run to the next, all
+of this counts with its contents, and nothing but mapped files is sampled.
 """
 
 import dis
 import functools
 import inspect
+import sys
 import types
 from collections.abc import Iterator
 from hashlib import blake2b
@@ -21,9 +23,9 @@ _WHOLE = 1 << 18  # Arrays up to this size are hashed whole ...
 _WINDOWS, _WINDOW = 64, 1 << 11  # ... larger ones in so many windows of so many bytes.
 
 
-def digest(value: Any) -> str:
-    """A short text that differs when the value does."""
-    hasher = _Hasher()
+def digest(value: Any, contents: bool = False) -> str:
+    """A short text that differs when the value does; with `contents`, also when what can be changed in it does."""
+    hasher = _Hasher(contents)
     hasher.feed(value)
     return hasher.state.hexdigest()
 
@@ -37,7 +39,8 @@ def function_name(function: Any) -> str:
 
 
 class _Hasher:
-    def __init__(self) -> None:
+    def __init__(self, contents: bool) -> None:
+        self._contents = contents
         self.state = blake2b(digest_size=8)
         self._seen: dict[int, int] = {}
         self._kept: list[Any] = []  # An id means something only as long as its object lives.
@@ -70,7 +73,7 @@ class _Hasher:
         elif isinstance(value, tuple):
             yield from value
         elif isinstance(value, frozenset):
-            yield from sorted(map(digest, value))
+            yield from sorted(digest(item, self._contents) for item in value)
         elif isinstance(value, types.CodeType):
             yield from _code(value)
         elif isinstance(value, types.FunctionType):
@@ -83,34 +86,40 @@ class _Hasher:
         elif isinstance(value, (type, types.ModuleType, types.BuiltinFunctionType)):
             yield getattr(value, "__module__", None)
             yield getattr(value, "__qualname__", getattr(value, "__name__", ""))
+        elif self._contents:
+            yield from _contents(value)
 
-    @staticmethod
-    def _array(array: Any) -> Iterator[Any]:
+    def _array(self, array: Any) -> Iterator[Any]:
         yield str(array.dtype)
         yield array.shape
         if array.dtype.hasobject:
-            yield tuple(array.reshape(-1)[:1000].tolist())
-        elif array.nbytes <= _WHOLE:
+            yield tuple(array.reshape(-1)[: None if self._contents else 1000].tolist())
+        elif array.nbytes <= _WHOLE or (self._contents and not isinstance(array, np.memmap)):
             yield np.ascontiguousarray(array).tobytes()
         else:
             rows = max(1, _WINDOW * len(array) // array.nbytes)
             for start in np.linspace(0, len(array) - rows, _WINDOWS).astype(int).tolist():
                 yield np.ascontiguousarray(array[start : start + rows]).tobytes()
 
-    @staticmethod
-    def _function(function: types.FunctionType) -> Iterator[Any]:
+    def _function(self, function: types.FunctionType) -> Iterator[Any]:
         yield function.__code__
         yield function.__defaults__
         yield tuple(sorted((function.__kwdefaults__ or {}).items()))
         for cell in function.__closure__ or ():
             try:
-                yield _captured(cell.cell_contents)
+                yield self._captured(cell.cell_contents)
             except ValueError:  # Not bound yet: a function that refers to itself while it is being made.
                 yield "unbound"
         for name in sorted(_names(function.__code__)):
             if name in function.__globals__:
                 yield name
-                yield _captured(function.__globals__[name])
+                yield self._captured(function.__globals__[name])
+
+    def _captured(self, value: Any) -> Any:
+        """What a function refers to. An array may be its scratch space, so by itself only its form counts."""
+        if isinstance(value, np.ndarray) and not self._contents:
+            return str(value.dtype), value.shape
+        return value
 
 
 def _code(code: types.CodeType) -> Iterator[Any]:
@@ -136,9 +145,31 @@ def _code(code: types.CodeType) -> Iterator[Any]:
     yield from (code.co_argcount, code.co_posonlyargcount, named)
 
 
-def _captured(value: Any) -> Any:
-    """What a function refers to. An array may be its scratch space, so only its form counts."""
-    return (str(value.dtype), value.shape) if isinstance(value, np.ndarray) else value
+def _contents(value: Any) -> Iterator[Any]:
+    """What is in a container or an object, and for an object of the user's own class also what that does."""
+    if isinstance(value, dict):
+        yield from value.items()
+    elif isinstance(value, set):
+        yield from sorted(digest(item, True) for item in value)
+    elif isinstance(value, (list, bytearray)):
+        yield from value
+    elif hasattr(value, "__array__"):
+        yield _as_array(value)
+    else:
+        kind = type(value)
+        if "site-packages" not in str(getattr(sys.modules.get(kind.__module__), "__file__", None)):
+            yield from (each for _, each in sorted(vars(kind).items()) if isinstance(each, types.FunctionType))
+        for name in getattr(kind, "__slots__", ()):
+            yield getattr(value, name, None)
+        yield from sorted(getattr(value, "__dict__", {}).items())
+
+
+def _as_array(value: Any) -> Any:
+    """Tensors and tables of other libraries; what is not in this machine's memory counts by its type."""
+    try:
+        return np.asarray(value)
+    except (TypeError, ValueError, RuntimeError):
+        return None
 
 
 def _names(code: types.CodeType) -> set[str]:

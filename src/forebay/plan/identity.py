@@ -6,6 +6,7 @@ from hashlib import blake2b
 from typing import Any
 
 from forebay.errors import CursorError
+from forebay.plan.fingerprint import digest
 from forebay.plan.node import Node
 
 _DIGEST = re.compile(r"#[0-9a-f]{16}")
@@ -18,6 +19,31 @@ def plan_lines(node: Node) -> list[str]:
         indent = len(node.inputs) if len(node.inputs) > 1 else ""
         lines.append(f"{indent}{node.signature()}")
     return lines
+
+
+def content_key(node: Node, more: list[str]) -> str:
+    """A digest of everything that decides about a plan's rows, captured arrays and objects with their contents."""
+    hasher = blake2b(digest_size=16)
+    for line in [*_content_lines(node), *more]:
+        hasher.update(line.encode("utf-8", "surrogatepass") + b"\0")
+    return hasher.hexdigest()
+
+
+def _content_lines(node: Node) -> list[str]:
+    lines = [line for child in node.inputs for line in _content_lines(child)]
+    if not node.traits.transparent:
+        params = node.params()
+        values = [f"{name}={_content_digest(params[name])}" for name in sorted(params)]
+        lines.append(f"{len(node.inputs)} {node.signature()} {' '.join(values)}")
+    return lines
+
+
+def _content_digest(value: Any) -> str:
+    try:
+        return digest(value, contents=True)
+    except RecursionError:
+        # Objects that refer to one another in long chains.
+        return digest(value)
 
 
 def layout(node: Node, rules: tuple[Any, ...]) -> str:

@@ -101,6 +101,16 @@ class Node(ABC):
         """Whether this step draws random numbers and the user gave no seed for them."""
         return self.traits.random and getattr(self, "seed") is None  # noqa: B009 - only such steps have the field
 
+    @property
+    def redraws(self) -> bool:
+        """Whether this step gives other rows, or another order, in every epoch."""
+        return False
+
+    def seeds(self) -> list[int]:
+        """The seeds that this step draws from, once they are filled in."""
+        seed = getattr(self, "seed", None) if self.traits.random else None
+        return [] if seed is None else [seed]
+
     @abstractmethod
     def cardinality(self) -> int:
         """How many rows come out: a count, INFINITE or UNKNOWN."""

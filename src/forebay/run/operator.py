@@ -74,6 +74,10 @@ class Setup:
         """The same for an operator whose rows are wanted in multiples of `unit`."""
         return replace(self, unit=unit)
 
+    def ordered(self) -> "Setup":
+        """The same for operators that have to keep the order, whatever their steps and options say."""
+        return replace(self, parallelism=replace(self.parallelism, ordered=True))
+
 
 class Operator(ABC):
     """Pulls blocks from its inputs and gives blocks of its own.

@@ -15,6 +15,7 @@ class Parallelism:
         most: the most workers that one step gets, however many it asks for.
         intra_op: how many threads libraries with pools of their own may use for one call.
         deterministic: whether steps that do not say keep their elements in order.
+        ordered: whether all steps do, also those that say otherwise.
         crew: who owns the workers.
     """
 
@@ -22,6 +23,7 @@ class Parallelism:
     most: int | None = None
     intra_op: int | None = None
     deterministic: bool = True
+    ordered: bool = False
     crew: Crew = field(default_factory=Crew)
 
     def workers(self, calls: int) -> int:

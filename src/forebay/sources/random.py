@@ -48,6 +48,11 @@ class Random(Node):
         keep_seed(self)
         flag("random", "rerandomize_each_iteration", self.rerandomize_each_iteration)
 
+    @property
+    def redraws(self) -> bool:
+        """If it draws anew."""
+        return self.rerandomize_each_iteration
+
     def cardinality(self) -> int:
         """Never ends."""
         return INFINITE

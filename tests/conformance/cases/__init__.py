@@ -2,6 +2,7 @@
 
 from conformance.case import Case
 from conformance.cases import (
+    caches,
     chains,
     combine,
     failures,
@@ -15,7 +16,7 @@ from conformance.cases import (
     stored,
 )
 
-TABLES = (sources, stored, generators, rows, functions, inner, combine, shuffles, randomness, chains, failures)
+TABLES = (sources, stored, generators, rows, functions, inner, combine, shuffles, randomness, chains, caches, failures)
 
 CASES: tuple[Case, ...] = tuple(case for table in TABLES for case in table.CASES)
 BY_ID: dict[str, Case] = {case.id: case for case in CASES}

@@ -1,0 +1,79 @@
+"""Steps that keep elements, and how a step of any kind is added."""
+
+import os
+import warnings
+from typing import TYPE_CHECKING, Any, TypeVar, cast
+
+from forebay.dataset.runnable import RunnableDataset
+from forebay.errors import PlanError
+from forebay.ops.cache import Cache, clear_caches, redrawn_below
+from forebay.plan import Node, caller
+
+if TYPE_CHECKING:
+    from forebay.dataset import Dataset
+
+T_co = TypeVar("T_co", covariant=True)
+
+
+class KeepingDataset(RunnableDataset[T_co]):
+    """A dataset that can be told to keep its elements."""
+
+    def cache(
+        self,
+        filename: "str | os.PathLike[str]" = "",
+        name: str | None = None,
+        *,
+        compression: str | None = None,
+    ) -> "Dataset[T_co]":
+        """Compute every element once: later iterations, and later rounds of ``repeat``, get what was kept.
+
+        What was kept belongs to this step. All datasets built on it share it, and it is freed with the last of them
+        or by ``clear_cache``. An iteration that stops early leaves a part, which the next one uses and continues.
+        What draws random numbers before this step gives those of the first epoch in all of them.
+
+        Args:
+            filename: a folder to keep elements in from one run to the next. Where a step before this one, its
+                function or its data is another than it was, elements are computed anew. By default they are kept in
+                memory, up to half of ``Options.memory``, and from there on in a file that ends with the process.
+            name: what to call this step in errors and plans.
+            compression: ``"zstd"`` or ``"lz4"``, for the files in `filename`.
+
+        >>> ds = Dataset.range(2).map(lambda x: print("computing", x) or x).cache()
+        >>> [int(x) for x in ds.repeat(3)]
+        computing 0
+        computing 1
+        [0, 1, 0, 1, 0, 1]
+        """
+        if not isinstance(filename, (str, os.PathLike)):
+            raise PlanError(f"cache(filename={filename!r}): filename must be a path")
+        path = os.fspath(filename)
+        cached = self._then(Cache, name, filename=path, compression=compression)
+        redrawn = redrawn_below(self.plan)
+        if redrawn:
+            anew = path and any(step.unseeded for step in redrawn)
+            warnings.warn(
+                f"cache at {caller()} keeps what {redrawn[-1].site} draws in the first epoch: all epochs will be the "
+                "same. Put it behind cache() to have them differ"
+                + ("; without a seed, every run fills the files anew" if anew else ""),
+                UserWarning,
+                stacklevel=2,
+            )
+        return cached
+
+    def clear_cache(self) -> None:
+        """Free what the ``cache`` steps of this dataset have kept, in memory and on disk.
+
+        Iterators that are under way go on; the next iteration computes elements anew.
+
+        >>> ds = Dataset.range(3).cache()
+        >>> len(list(ds))
+        3
+        >>> ds.clear_cache()
+        """
+        clear_caches(self.plan)
+
+    def _then(self, node: type[Node], name: str | None, **arguments: Any) -> "Dataset[Any]":
+        return self._made(node(inputs=(self.plan,), label=name, where=caller(), **arguments))
+
+    def _made(self, plan: Node) -> "Dataset[Any]":
+        return cast("Dataset[Any]", type(self)(plan))

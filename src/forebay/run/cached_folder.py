@@ -1,0 +1,293 @@
+"""A cache in a folder, which later runs find again and which several processes may use at once.
+
+``<key>.data`` has the records one behind another. ``<key>.index`` says where they are, and whether that is all; it is
+replaced as a whole. Records that were written after it are found by looking behind the last one it knows, so a process
+that is killed loses no more than the record it was writing. Whoever writes holds ``lock``; all others only read.
+"""
+
+import errno
+import fcntl
+import json
+import os
+import re
+import threading
+import zlib
+from bisect import bisect_right
+from pathlib import Path
+from typing import Any
+
+from forebay.block import START, Block, Cursor
+from forebay.errors import SpillError
+from forebay.run.cached import Content, Damaged, compact, fitting
+from forebay.run.cached_record import Record, decode, describe, encode
+from forebay.run.files import OpenFile, sync_folder
+from forebay.run.operator import Setup
+
+_OURS = re.compile(r"[0-9a-f]{32}\.(data|index|tmp)")
+
+
+class FolderContent(Content):
+    """The rows under one key in a folder.
+
+    Args:
+        folder: made if there is none.
+        key: of the plan that the rows come from. Rows under another key are deleted by whoever writes here next.
+        codec: how to compress what is added.
+    """
+
+    def __init__(self, folder: Path, key: str, codec: str | None) -> None:
+        super().__init__()
+        self._folder = folder
+        self._data = folder / f"{key}.data"
+        self._index = folder / f"{key}.index"
+        self._key = key
+        self._codec = codec
+        self._mutex = threading.RLock()
+        self._records: list[Record] = []
+        self._starts: list[int] = []
+        self._file: OpenFile | None = None
+        self._lock: OpenFile | None = None
+        self._seen: tuple[int, int, int] | None = None
+        self._end = 0
+        self._committed = True
+        self._outdated = False
+        self._open()
+
+    # Finding what is there.
+
+    def _open(self) -> None:
+        """Begin again with what is in the folder now."""
+        self._records, self._starts, self._end = [], [], 0
+        self.rows, self.complete, self._seen = 0, False, None
+        self._file = None
+        self.refresh()
+
+    def refresh(self) -> None:
+        """Read the index if it has been replaced, and look for records behind the last known one."""
+        with self._mutex:
+            if self.complete or self._lock is not None:
+                return
+            if self._file is None:
+                self._file = OpenFile.existing(self._data)
+            if self._file is None:
+                return
+            index = _stamp(self._index)
+            if index is not None and index != self._seen:
+                self._seen = index
+                self._load_index(self._file.size)
+            self._scan(self._file, self._file.size)
+
+    def _load_index(self, size: int) -> None:
+        found = _read_index(self._index, self._key)
+        if found is None:
+            return
+        records = [Record.from_json(each) for each in found["records"]]
+        whole = next((i for i, record in enumerate(records) if record.end > size), len(records))
+        if whole and records[whole - 1].stop < self.rows:
+            return
+        self._outdated = whole < len(records)
+        self._records = records[:whole]
+        self._starts = [record.row for record in self._records]
+        self.rows = self._records[-1].stop if whole else 0
+        # Behind a record that is missing there is nothing to go on from but its beginning.
+        self._end = found["end"] if whole == len(records) else max((r.end for r in self._records), default=0)
+        self.complete = bool(found["complete"]) and whole == len(records)
+
+    def _scan(self, file: OpenFile, size: int) -> None:
+        while not self.complete:
+            record = describe(file, self._end, size)
+            if record is None or not self._place(record):
+                return
+
+    def _place(self, record: Record) -> bool:
+        """Take in a record that lies at the end: the next rows, or a better copy of some."""
+        if record.row == self.rows:
+            self._records.append(record)
+            self._starts.append(record.row)
+            self.rows = record.stop
+        else:
+            at = bisect_right(self._starts, record.row) - 1
+            if at < 0 or self._records[at].row != record.row or self._records[at].rows != record.rows:
+                return False
+            self._records[at] = record
+        self._end = record.end
+        return True
+
+    # Reading.
+
+    def read(self, row: int, layout: str) -> Block | None:
+        """From the file, in memory of its own."""
+        with self._mutex:
+            if row >= self.rows or self._file is None:
+                return None
+            record = self._records[bisect_right(self._starts, row) - 1]
+            file = self._file
+        block = decode(file, record)
+        cursor = fitting(record.cursor, record.layout, layout, record.row)
+        if block is None:
+            raise Damaged(record.row, record.stop, cursor)
+        return block.at(cursor).slice(row - record.row, block.rows)
+
+    def frontier(self, layout: str) -> tuple[int, Cursor]:
+        """Behind the last row."""
+        with self._mutex:
+            if not self._records:
+                return 0, START
+            last = self._records[-1]
+            return self.rows, fitting(last.cursor, last.layout, layout, last.row).after(last.rows)
+
+    # Writing.
+
+    def may_grow(self) -> bool:
+        """Whether this process may write; asks for the lock if nobody has it."""
+        with self._mutex:
+            if self._lock is not None:
+                return self._lock.mine
+            try:
+                self._folder.mkdir(parents=True, exist_ok=True)
+                lock = OpenFile(os.open(self._folder / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666))
+                try:
+                    fcntl.flock(lock.number, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                except BlockingIOError:
+                    return False
+                self._begin_writing()
+            except OSError as error:
+                raise self._failed(error) from error
+            self._lock = lock
+            return True
+
+    def _begin_writing(self) -> None:
+        """Nobody else writes now: what is there is final, and what belongs to other plans can go."""
+        for name in os.listdir(self._folder):
+            if _OURS.fullmatch(name) and (not name.startswith(self._key) or name.endswith(".tmp")):
+                (self._folder / name).unlink(missing_ok=True)
+        self._open()
+        if self._file is None:
+            self._file = OpenFile(os.open(self._data, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666))
+        if self._end < self._file.size:
+            os.ftruncate(self._file.number, self._end)
+        if self._outdated or not self._records:
+            # It speaks of records that are no longer there.
+            self._index.unlink(missing_ok=True)
+
+    def add(self, row: int, block: Block, layout: str, setup: Setup) -> Block:
+        """Write it, if nobody else does."""
+        if row != self.rows or self.complete or not self.may_grow():
+            return block
+        with self._mutex:
+            if row == self.rows and not self.complete:
+                self._append(compact(block), row, layout)
+        return block
+
+    def mend(self, block: Block, start: int, layout: str) -> None:
+        """Write it once more, behind all others."""
+        with self._mutex:
+            if self.may_grow():
+                self._append(compact(block), start, layout)
+
+    def _append(self, block: Block, row: int, layout: str) -> None:
+        assert self._file is not None
+        record, pieces = encode(block, row, layout, self._end, self._codec)
+        try:
+            self._file.write(self._end, pieces)
+        except OSError as error:
+            os.ftruncate(self._file.number, self._end)
+            raise self._failed(error) from error
+        self._committed = False
+        self._place(record)
+
+    def finish(self, row: int) -> None:
+        """Say that this is all, for good."""
+        with self._mutex:
+            if row != self.rows or self.complete or not self.may_grow():
+                return
+            self.complete = True
+            try:
+                self._commit()
+            except OSError as error:
+                self.complete = False
+                raise self._failed(error) from error
+
+    def rest(self) -> None:
+        """Let others write."""
+        with self._mutex:
+            lock, self._lock = self._lock, None
+            if lock is None:
+                return
+            try:
+                if lock.mine and not self._committed:
+                    self._commit()
+            except OSError:
+                # The records tell as much as the index would; whoever comes next only has to look at each of them.
+                self._tmp.unlink(missing_ok=True)
+            finally:
+                lock.close()
+
+    @property
+    def _tmp(self) -> Path:
+        return self._folder / f"{self._key}.tmp"
+
+    def _commit(self) -> None:
+        """Replace the index, after everything it speaks of is on the disk."""
+        assert self._file is not None
+        os.fsync(self._file.number)
+        text = json.dumps(
+            {
+                "key": self._key,
+                "complete": self.complete,
+                "end": self._end,
+                "records": [record.to_json() for record in self._records],
+            }
+        ).encode()
+        try:
+            with self._tmp.open("wb") as out:
+                out.write(b"%08x\n" % zlib.crc32(text) + text)
+                out.flush()
+                os.fsync(out.fileno())
+            os.replace(self._tmp, self._index)
+        except OSError:
+            self._tmp.unlink(missing_ok=True)
+            raise
+        sync_folder(self._folder)
+        self._committed = True
+
+    def _failed(self, error: OSError) -> SpillError:
+        full = error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+        return SpillError(
+            f"cache({str(self._folder)!r}) cannot be written: {'the disk is full' if full else error}; "
+            f"{self.rows:,} elements are in it and stay usable. Make room there, or name another folder"
+        )
+
+    def clear(self) -> None:
+        """Delete the files. SpillError if another process is writing to them."""
+        with self._mutex:
+            if not self._folder.is_dir():
+                return
+            if not self.may_grow():
+                raise SpillError(f"cache({str(self._folder)!r}) is being filled by another process; stop it first")
+            for name in os.listdir(self._folder):
+                if name.startswith(self._key):
+                    (self._folder / name).unlink(missing_ok=True)
+            self._committed = True
+            self.rest()
+
+
+def _stamp(path: Path) -> tuple[int, int, int] | None:
+    """Differs whenever a file has been replaced."""
+    try:
+        found = path.stat()
+    except FileNotFoundError:
+        return None
+    return found.st_ino, found.st_mtime_ns, found.st_size
+
+
+def _read_index(path: Path, key: str) -> dict[str, Any] | None:
+    """What the index says; None if there is none, or it is damaged."""
+    try:
+        checksum, _, text = path.read_bytes().partition(b"\n")
+    except FileNotFoundError:
+        return None
+    if checksum != b"%08x" % zlib.crc32(text):
+        return None
+    found: dict[str, Any] = json.loads(text)
+    return found if found["key"] == key else None

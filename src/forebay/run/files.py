@@ -1,0 +1,75 @@
+"""Files that are read and written at any place, by this process and others."""
+
+import os
+import weakref
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+_IOV_MAX = 512
+
+
+class OpenFile:
+    """An open file, closed when nobody refers to it."""
+
+    def __init__(self, number: int) -> None:
+        self.number = number
+        self._process = os.getpid()
+        self._close = weakref.finalize(self, os.close, number)
+
+    @staticmethod
+    def existing(path: Path) -> "OpenFile | None":
+        """The file of that name, to write if that is allowed; None if there is none."""
+        try:
+            return OpenFile(os.open(path, os.O_RDWR | os.O_CLOEXEC))
+        except FileNotFoundError:
+            return None
+        except OSError:
+            return OpenFile(os.open(path, os.O_RDONLY | os.O_CLOEXEC))
+
+    @property
+    def size(self) -> int:
+        """Bytes, at the moment."""
+        return os.fstat(self.number).st_size
+
+    @property
+    def mine(self) -> bool:
+        """Whether this process opened it, and not one that it was forked from."""
+        return self._process == os.getpid()
+
+    def read(self, offset: int, count: int) -> memoryview | None:
+        """These bytes in memory of their own; None if the file ends before."""
+        # Unlike a bytearray, not filled with zeros first, and aligned.
+        view, done = np.empty(count, np.uint8).data, 0
+        while done < count:
+            got = os.preadv(self.number, [view[done:]], offset + done)
+            if got == 0:
+                return None
+            done += got
+        return view
+
+    def write(self, offset: int, pieces: Sequence[Any]) -> None:
+        """These pieces, one behind another."""
+        views = [memoryview(piece).cast("B") for piece in pieces if len(piece)]
+        while views:
+            done = os.pwritev(self.number, views[:_IOV_MAX], offset)
+            offset += done
+            while views and done >= len(views[0]):
+                done -= len(views.pop(0))
+            if done:
+                views[0] = views[0][done:]
+
+    def close(self) -> None:
+        """Give it up, and locks with it."""
+        self._close()
+
+
+def sync_folder(folder: Path) -> None:
+    """Have the names in a folder on the disk."""
+    number = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        os.fsync(number)
+    finally:
+        os.close(number)

@@ -1,0 +1,238 @@
+"""A cache in a folder: what the next run finds, and what it does not."""
+
+import os
+from collections import namedtuple
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import forebay as fb
+from forebay import Dataset, Options
+from unit.support import plain, python, resumed, saved
+
+Point = namedtuple("Point", "x y")
+
+
+def double(x: Any) -> Any:
+    # By name in the environment, which no digest looks at: what a function refers to is part of the key.
+    os.environ["FOREBAY_TEST_CALLS"] = str(int(os.environ.get("FOREBAY_TEST_CALLS", "0")) + 1)
+    return x * 2
+
+
+@pytest.fixture(autouse=True)
+def _no_calls(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("FOREBAY_TEST_CALLS", "0")
+
+
+def calls() -> int:
+    return int(os.environ["FOREBAY_TEST_CALLS"])
+
+
+def build(folder: Path, rows: int = 2000, **options: Any) -> Dataset[Any]:
+    return Dataset.range(rows).map(double).cache(folder, **options)
+
+
+EXPECTED = list(range(0, 4000, 2))
+
+
+def files(folder: Path, ending: str) -> list[Path]:
+    return sorted(folder.glob(f"*.{ending}"))
+
+
+@pytest.mark.parametrize("compression", [None, "zstd", "lz4"])
+def test_another_dataset_finds_what_one_has_kept(tmp_path: Path, compression: str | None) -> None:
+    for _ in range(3):
+        assert plain(list(build(tmp_path / "a" / "b", compression=compression))) == EXPECTED
+    assert calls() == 2000
+    # What is there can be read whatever is asked for now.
+    assert plain(list(build(tmp_path / "a" / "b").with_options(Options(optimize=False)))) == EXPECTED
+    assert calls() == 2000
+    assert [path.suffix for path in sorted((tmp_path / "a" / "b").iterdir())] == [".data", ".index", ""]
+
+
+def test_another_process_finds_it(tmp_path: Path) -> None:
+    code = """
+import sys
+import forebay as fb
+calls = []
+def function(x):
+    print("call", end=" ")
+    return x + 1
+print(sum(fb.Dataset.range(5).map(function).cache(sys.argv[1])))
+"""
+    assert python(code, 60, str(tmp_path)) == "call call call call call 15\n"
+    assert python(code, 60, str(tmp_path)) == "15\n"
+    assert python(code.replace("x + 1", "x + 2"), 60, str(tmp_path)) == "call call call call call 20\n"
+
+
+def test_a_part_is_kept_and_continued(tmp_path: Path) -> None:
+    with iter(build(tmp_path, 100_000)) as it:
+        for _ in range(1000):
+            next(it)
+    before = calls()
+    assert 1000 <= before < 100_000
+    with iter(build(tmp_path, 100_000)) as it:
+        assert plain([next(it) for _ in range(1000)]) == list(range(0, 2000, 2))
+    assert calls() == before
+    assert plain(list(build(tmp_path, 100_000))) == list(range(0, 200_000, 2))
+    assert calls() == 100_000
+
+
+def test_a_part_without_an_index_is_found(tmp_path: Path) -> None:
+    """As after a process that was killed."""
+    with iter(build(tmp_path, 100_000)) as it:
+        for _ in range(1000):
+            next(it)
+    before = calls()
+    files(tmp_path, "index")[0].unlink()
+    assert plain(list(build(tmp_path, 100_000))) == list(range(0, 200_000, 2))
+    assert calls() == 100_000
+    assert before >= 1000
+
+
+def changed_by(factor: Any) -> Callable[[Any], Any]:
+    return lambda x: x * factor
+
+
+class Scale:
+    def __init__(self, by: int) -> None:
+        self.by = by
+
+    def __call__(self, x: Any) -> Any:
+        return x * self.by
+
+
+_BIG = np.arange(200_000)
+_CHANGED = _BIG.copy()
+_CHANGED[100_003] = -1
+
+CHANGES: dict[str, tuple[Callable[[], Dataset[Any]], Callable[[], Dataset[Any]]]] = {
+    "source": (lambda: Dataset.range(9), lambda: Dataset.range(1, 10)),
+    "one number in a large array": (
+        lambda: Dataset.from_tensor_slices(_BIG),
+        lambda: Dataset.from_tensor_slices(_CHANGED),
+    ),
+    "code": (lambda: Dataset.range(9).map(lambda x: x + 1), lambda: Dataset.range(9).map(lambda x: x - 1)),
+    "captured number": (
+        lambda: Dataset.range(9).map(changed_by(2)),
+        lambda: Dataset.range(9).map(changed_by(3)),
+    ),
+    "captured array": (
+        lambda: Dataset.range(9).map(changed_by(np.array(2))),
+        lambda: Dataset.range(9).map(changed_by(np.array(3))),
+    ),
+    "object's attribute": (lambda: Dataset.range(9).map(Scale(2)), lambda: Dataset.range(9).map(Scale(3))),
+    "captured list": (
+        lambda: Dataset.range(9).map(lambda x, table=[1, 2]: x + table[0]),
+        lambda: Dataset.range(9).map(lambda x, table=[3, 2]: x + table[0]),
+    ),
+    "argument": (lambda: Dataset.range(9).batch(2), lambda: Dataset.range(9).batch(3)),
+    "order of steps": (lambda: Dataset.range(9).skip(2).take(3), lambda: Dataset.range(9).take(3).skip(2)),
+    "seed": (
+        lambda: Dataset.range(90).shuffle(9, 1, False),
+        lambda: Dataset.range(90).shuffle(9, 2, False),
+    ),
+}
+
+
+@pytest.mark.parametrize("what", CHANGES)
+def test_a_changed_input_is_not_served_what_was_kept(tmp_path: Path, what: str) -> None:
+    one, other = CHANGES[what]
+    for make in (one, other, other, one):
+        expected = [np.asarray(element).tolist() for element in make()]
+        assert [np.asarray(element).tolist() for element in make().cache(tmp_path)] == expected
+        # What belongs to another plan does not stay for ever.
+        assert len(files(tmp_path, "data")) == 1
+
+
+def test_a_state_is_answered_from_the_files_or_without_them(tmp_path: Path) -> None:
+    dataset = build(tmp_path)
+    list(dataset)
+    for k in (0, 700, 1999, 2000):
+        state = saved(dataset, k)
+        assert plain(list(resumed(build(tmp_path), state))) == EXPECTED[k:]
+        assert calls() == 2000
+    assert plain(list(resumed(build(tmp_path / "empty"), state))) == []
+    state = saved(dataset, 1500)
+    assert plain(list(resumed(build(tmp_path / "other"), state))) == EXPECTED[1500:]
+    assert calls() == 2500
+
+
+def test_structures_come_back_as_they_were(tmp_path: Path) -> None:
+    def make() -> Dataset[Any]:
+        return Dataset.range(5).map(lambda i: {"p": Point(i, str(i)), "r": np.arange(i), "n": None})
+
+    for _ in range(2):
+        for a, b in zip(make().cache(tmp_path), make(), strict=True):
+            assert a["p"] == b["p"]
+            assert type(a["p"]) is Point
+            np.testing.assert_array_equal(a["r"], b["r"])
+            assert a["n"] is None
+
+
+def test_classes_that_no_other_process_finds_are_refused(tmp_path: Path) -> None:
+    Local = namedtuple("Local", "x")
+    with pytest.raises(fb.DataError, match="top of a module"):
+        list(Dataset.range(3).map(lambda i: Local(i)).cache(tmp_path))
+
+
+def test_clear_cache_deletes_the_files(tmp_path: Path) -> None:
+    folder = tmp_path / "cache"
+    dataset = build(folder).batch(10)
+    dataset.clear_cache()
+    assert not folder.exists()
+    list(dataset)
+    dataset.clear_cache()
+    assert [path.name for path in folder.iterdir()] == ["lock"]
+    list(dataset)
+    assert calls() == 4000
+
+
+def test_two_datasets_in_one_process_share_a_folder(tmp_path: Path) -> None:
+    one, other = build(tmp_path), build(tmp_path)
+    with iter(one) as a, iter(other) as b:
+        assert [(int(x), int(y)) for x, y in zip(a, b, strict=True)] == [(x, x) for x in EXPECTED]
+    assert plain(list(one)) == plain(list(other)) == EXPECTED
+    assert len(files(tmp_path, "data")) == 1
+
+
+def test_a_reader_sees_what_the_writer_has_written_so_far(tmp_path: Path) -> None:
+    writer, reader = build(tmp_path, 50_000), build(tmp_path, 50_000)
+    with iter(writer) as a, iter(reader) as b:
+        for _ in range(5000):
+            next(a)
+        before = calls()
+        for i in range(4000):
+            assert next(b) == 2 * i
+        assert calls() == before
+
+
+def test_a_complete_cache_may_be_read_only(tmp_path: Path) -> None:
+    list(build(tmp_path))
+    for path in tmp_path.iterdir():
+        path.chmod(0o444)
+    tmp_path.chmod(0o555)
+    try:
+        assert plain(list(build(tmp_path))) == EXPECTED
+    finally:
+        tmp_path.chmod(0o755)
+    assert calls() == 2000
+
+
+def test_without_the_package_the_error_says_what_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    import sys
+
+    monkeypatch.setitem(sys.modules, "zstandard", None)
+    with pytest.raises(fb.PlanError, match=r"pip install forebay\[compression\]"):
+        build(tmp_path, compression="zstd")
+
+
+def test_unseeded_steps_before_it_are_warned_about(tmp_path: Path) -> None:
+    with pytest.warns(UserWarning, match="without a seed, every run fills the files anew"):
+        Dataset.range(3).shuffle(2).cache(tmp_path)
+    with pytest.warns(UserWarning, match="all epochs will be the same") as seen:
+        Dataset.range(3).shuffle(2, seed=1).cache(tmp_path)
+    assert "anew" not in str(seen[0].message)
