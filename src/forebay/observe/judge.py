@@ -97,12 +97,11 @@ def follow(series: Series) -> Finding:
     # Level: the same test, asked whether the series stays behind one that rises by just the floor.
     least = max(FLOOR, 4 * line.noise)
     behind = least * np.linspace(0, 1, line.groups) - groups.low
-    _, p, _ = mann_kendall(behind)
+    # What rose at first and is level since is judged by its second half; twice, for having asked twice.
+    p = min(1.0, 2 * min(mann_kendall(behind)[1], mann_kendall(behind[line.groups // 2 :])[1]))
     if min(line.rise, line.late_rise) > least and p > 0.5 and _carried_over(series, line):
         return Finding("jumping", line, p)  # Neither steady enough for a leak nor level.
-    # What rose at first and is level since is judged by its second half.
-    _, later, _ = mann_kendall(behind[line.groups // 2 :])
-    return Finding("level", line, 1 - min(p, later))
+    return Finding("level", line, 1 - p)
 
 
 def warm_up_end(series: Series) -> float:
