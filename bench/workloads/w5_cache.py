@@ -5,6 +5,7 @@ torch has no cache; Grain has one for batches on demand only. What users write t
 
 from __future__ import annotations
 
+import atexit
 import shutil
 import tempfile
 from collections.abc import Iterable, Iterator
@@ -35,7 +36,11 @@ def _epochs(make: Any, folder: Path | None) -> Open:
 
 
 def _folder(files: bool) -> Path | None:
-    return Path(tempfile.mkdtemp(prefix="forebay-bench-")) if files else None
+    if not files:
+        return None
+    folder = Path(tempfile.mkdtemp(prefix="forebay-bench-"))
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    return folder
 
 
 def forebay(_: None, rows: int, files: bool) -> Open:

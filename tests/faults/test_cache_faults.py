@@ -227,7 +227,8 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
 
 def test_a_full_disk_is_said_and_leaves_what_there_is(small_disk: Path) -> None:
     for _ in range(3):
-        seen, error = until_error(build(small_disk))
+        with iter(build(small_disk)) as it:
+            seen, error = until_error(it)
         assert isinstance(error, fb.SpillError)
         assert re.search(r"disk is full; [\d,]+ elements are in it and stay usable", str(error))
         assert [int(x) for x, _ in seen] == list(range(len(seen)))
@@ -265,7 +266,8 @@ def test_every_failing_write_is_a_clear_error_and_leaves_a_usable_folder(
         with monkeypatch.context() as patched:
             for name in real:
                 patched.setattr(os, name, failing(name))
-            seen, error = until_error(build(folder, 800))
+            with iter(build(folder, 800)) as it:
+                seen, error = until_error(it)
         assert [int(x) for x, _ in seen] == list(range(len(seen)))
         if error is not None:
             failed += 1

@@ -24,6 +24,24 @@ TAKE_SKIP = (
     case("skip-of-rows", lambda d: d.slices({"x": _GRID, "y": np.arange(3.0)}).skip(2)),
 )
 
+CACHE = (
+    case("cache", lambda d: d.range(10).cache()),
+    case("cache-empty-name", lambda d: d.range(10).cache("")),
+    case("cache-keyword", lambda d: d.range(10).cache(filename="", name="kept")),
+    case("cache-empty", lambda d: d.range(0).cache()),
+    case("cache-repeat", lambda d: d.range(4).cache().repeat(3)),
+    case("cache-repeat-skip", lambda d: d.range(4).cache().repeat(3).skip(5)),
+    case("cache-take-repeat", lambda d: d.range(4).cache().take(4).repeat(2)),
+    case("cache-skip", lambda d: d.range(9).cache().skip(4).batch(2)),
+    case("cache-shard", lambda d: d.range(9).cache().shard(2, 1)),
+    case("cache-of-rows", lambda d: d.slices({"x": _GRID, "y": [b"a", b"bc", b""]}).cache().repeat(2)),
+    case("cache-map", lambda d: d.range(6).map(lambda x: x * 2).cache().map(lambda x: x + 1).repeat(2)),
+    case("cache-filter", lambda d: d.range(12).filter(lambda x: x % 3 == 0).cache().repeat(2)),
+    case("cache-of-batches", lambda d: d.range(7).batch(3).cache().unbatch().repeat(2)),
+    case("cache-cache", lambda d: d.range(5).cache().cache().repeat(2)),
+    case("cache-zip-with-itself", lambda d: (lambda c: d.zip((c, c.skip(2))))(d.range(6).cache())),
+)
+
 REPEAT = (
     *(case(f"repeat-{n}", lambda d, n=n: d.range(3).repeat(n)) for n in (0, 1, 3, -1, None)),
     case("repeat", lambda d: d.range(3).repeat()),
@@ -234,4 +252,4 @@ PLAIN = (
     case("shuffle-one-of-structures", lambda d: d.slices((_GRID, [b"a", b"b", b"c"])).shuffle(buffer_size=1)),
 )
 
-CASES = (*TAKE_SKIP, *REPEAT, *BATCH, *UNBATCH, *SHARD, *CONCATENATE, *ZIP, *ENUMERATE, *PLAIN)
+CASES = (*TAKE_SKIP, *CACHE, *REPEAT, *BATCH, *UNBATCH, *SHARD, *CONCATENATE, *ZIP, *ENUMERATE, *PLAIN)
