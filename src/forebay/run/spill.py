@@ -19,8 +19,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import cloudpickle  # type: ignore[import-untyped]
-
 from forebay.block import Block, Cursor, Structure
 from forebay.errors import DataError, SpillError
 
@@ -217,6 +215,9 @@ def _dumps(columns: Any, parts: list[Any]) -> bytes:
         return pickle.dumps(columns, 5, buffer_callback=parts.append)
     except (pickle.PicklingError, AttributeError, TypeError):
         parts.clear()
+    # Rarely needed, and slow to load.
+    import cloudpickle  # type: ignore[import-untyped]
+
     try:
         return cloudpickle.dumps(columns, 5, buffer_callback=parts.append)  # type: ignore[no-any-return]
     except Exception as error:
