@@ -39,7 +39,7 @@ def test_same_epochs(case: Case, way: tuple[int, str, int]) -> None:
 @every_case(has_function)
 def test_a_state_saved_without_workers_resumes_on_them(case: Case, way: tuple[int, str, int]) -> None:
     recording = recorded(case.id)
-    for k in steps(len(recording.run.elements), at_most=8):
+    for k in steps(len(recording.run.elements), at_most=5):
         with resume(on_workers(case.build(), *way), recording.states[k]) as it:
             assert_same_run(drain(it, case, done=k), recording.run.tail(k), f"from step {k}:")
 
@@ -48,7 +48,7 @@ def test_a_state_saved_without_workers_resumes_on_them(case: Case, way: tuple[in
 @every_case(has_function)
 def test_a_state_saved_on_workers_resumes_without_or_on_others(case: Case, way: tuple[int, str, int]) -> None:
     recording = record(on_workers(case.build(), *way), case)
-    for k in steps(len(recording.run.elements), at_most=8):
+    for k in steps(len(recording.run.elements), at_most=5):
         for dataset in (case.build(), on_workers(case.build(), 3, "thread", 20)):
             with resume(dataset, recording.states[k]) as it:
                 assert_same_run(drain(it, case, done=k), recording.run.tail(k), f"from step {k}:")

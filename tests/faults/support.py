@@ -16,6 +16,10 @@ from processes.support import DEADLINE, wait_for
 WORKER = "forebay worker"
 
 
+foreign: set[int] = set()
+"""Worker processes of this one that earlier tests keep, and that are no business of the one that runs."""
+
+
 def workers_of(pid: int | None = None) -> set[int]:
     """The worker processes of a process, by default of this one."""
     found = set()
@@ -28,7 +32,7 @@ def workers_of(pid: int | None = None) -> set[int]:
                 continue
     except psutil.NoSuchProcess:
         return set()
-    return found
+    return found - foreign
 
 
 def forebay_threads() -> list[str]:

@@ -145,7 +145,7 @@ def test_busy_tells_own_work_from_that_of_others():
         start = time.process_time()
         while time.process_time() - start < 0.1:
             pass
-    assert busy.own >= 0.09
+    assert busy.own >= 0.08
     assert 0 <= busy.others <= 1.1
 
 

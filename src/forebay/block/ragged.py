@@ -108,7 +108,7 @@ class Ragged(Column):
 
     def dense(self) -> Dense | None:
         """The same rows as one array, if all shapes are equal."""
-        if (self.shapes != self.shapes[:1]).any():
+        if not len(self) or (self.shapes != self.shapes[:1]).any():
             return None
         used = self.values[int(self.offsets[0]) : int(self.offsets[-1])]
         return Dense(used.reshape(len(self), *self.shapes[0]), self.owned)
