@@ -41,9 +41,8 @@ def in_batches(dataset: Dataset[Any]) -> Dataset[Any]:
     return dataset.map(lambda e: {**e, "row": e["row"].sum()}).batch(BATCH)
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture
 def on_processes() -> Iterator[Dataset[Any]]:
-    """One dataset for many epochs, so that workers are started for those killed alone."""
     dataset = in_batches(Dataset.range(N).map(work, num_parallel_calls=2, executor="process"))
     yield dataset
     iter(dataset).close()
