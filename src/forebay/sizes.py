@@ -1,17 +1,15 @@
 """Amounts of memory: as people write them, and as the machine really has them."""
 
 import re
-from collections.abc import Iterator
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 
+from forebay.cgroups import folders
 from forebay.errors import PlanError
 
 _UNITS = {"": 1, "B": 1}
 for power, letter in enumerate("KMGT", 1):
     _UNITS |= {f"{letter}B": 1000**power, f"{letter}IB": 1024**power, letter: 1024**power}
 _SIZE = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([A-Za-z]*)\s*")
-
-_CGROUPS = Path("/sys/fs/cgroup")
 
 
 def parse_size(name: str, size: "str | int | float", whole: int) -> int:
@@ -34,7 +32,8 @@ def parse_size(name: str, size: "str | int | float", whole: int) -> int:
 
 def memory_left() -> int:
     """Bytes that this process may still use: what its container leaves, or the host."""
-    return max(1, min([_host(), *_cgroups()]))
+    groups = [left for folder in folders("memory") if (left := _left(folder)) is not None]
+    return max(1, min([_host(), *groups]))
 
 
 def _host() -> int:
@@ -45,23 +44,6 @@ def _host() -> int:
     except (OSError, ValueError):
         pass
     return 1 << 62
-
-
-def _cgroups() -> Iterator[int]:
-    """What the control groups that this process is in leave, for both versions of cgroups."""
-    try:
-        groups = Path("/proc/self/cgroup").read_text().splitlines()
-    except OSError:
-        return
-    for line in groups:
-        _, controllers, group = line.split(":", 2)
-        if controllers and "memory" not in controllers.split(","):
-            continue
-        root = _CGROUPS / controllers if controllers else _CGROUPS
-        for part in (PurePosixPath(group), *PurePosixPath(group).parents):
-            left = _left(root / str(part).lstrip("/"))
-            if left is not None:
-                yield left
 
 
 def _left(folder: Path) -> int | None:

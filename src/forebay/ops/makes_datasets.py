@@ -1,5 +1,6 @@
 """What ``flat_map`` and ``interleave`` have in common: a function that makes datasets, and who reads those."""
 
+from abc import abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, Literal, get_args
@@ -35,9 +36,9 @@ class MakesDatasets(Parallel):
         self.check_parallel()
         arguments(self.kind, self.map_func, static_spec(self.input))
 
+    @abstractmethod
     def cycle(self, threads: int, free_order: bool) -> Cycle:
         """How datasets take turns."""
-        raise NotImplementedError
 
     def threads(self, setup: Setup) -> int:
         """How many threads read; none unless asked for."""

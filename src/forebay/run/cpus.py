@@ -1,37 +1,20 @@
 """How many processors there really are for this process."""
 
 import os
-from collections.abc import Iterator
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 
-_CGROUPS = Path("/sys/fs/cgroup")
+from forebay.cgroups import folders
 
 
 def available_cpus() -> int:
     """The cores that this process may use: its affinity, and the quota of its container."""
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    return max(1, int(min([cores, *_quotas()])))
-
-
-def _quotas() -> Iterator[float]:
-    """The CPU quotas in cores of all control groups that this process is in, for both versions of cgroups."""
-    try:
-        groups = Path("/proc/self/cgroup").read_text().splitlines()
-    except OSError:
-        return
-    for line in groups:
-        _, controllers, group = line.split(":", 2)
-        if controllers and "cpu" not in controllers.split(","):
-            continue
-        root = _CGROUPS / controllers if controllers else _CGROUPS
-        # Inside a container the path may be that of the host, which is not to be seen here; the root always is.
-        for part in (PurePosixPath(group), *PurePosixPath(group).parents):
-            quota = _quota(root / str(part).lstrip("/"))
-            if quota is not None:
-                yield quota
+    quotas = [quota for folder in folders("cpu") if (quota := _quota(folder)) is not None]
+    return max(1, int(min([cores, *quotas])))
 
 
 def _quota(folder: Path) -> float | None:
+    """In cores; None without one."""
     for name in ("cpu.max", "cpu.cfs_quota_us"):
         try:
             quota, _, period = (folder / name).read_text().strip().partition(" ")
