@@ -83,8 +83,12 @@ PACKED = zlib.compress(bytes(range(256)) * 2000)
 @pytest.mark.parametrize(("function", "kind"), [(computes, "process"), (unpacks, "thread"), (waits, "thread")])
 def test_it_tells_functions_apart(function, kind):
     dataset = Dataset.range(3000 if function is computes else 300).map(function, fb.AUTOTUNE).batch(10)
-    rows = list(dataset)
-    assert sum(map(len, rows)) == dataset.cardinality() * 10
-    printed = io.StringIO()
-    dataset.explain(file=printed)
-    assert f"{kind}: it " in printed.getvalue().partition("Found so far:")[2]
+    # How many rows it takes to know depends on how often the probe is given a processor.
+    for _ in range(100):
+        assert sum(map(len, dataset)) == dataset.cardinality() * 10
+        printed = io.StringIO()
+        dataset.explain(file=printed)
+        found = printed.getvalue().partition("Found so far:")[2]
+        if found:
+            break
+    assert f"{kind}: it " in found
