@@ -4,9 +4,11 @@
 #include <nanobind/ndarray.h>
 
 #include <cerrno>
+#include <chrono>
 #include <cstdint>
 #include <stdexcept>
 #include <string>
+#include <thread>
 
 #include "kernels.hpp"
 
@@ -142,6 +144,25 @@ void write_rows(int file, Ints rows, Bytes values) {
   }
 }
 
+double queued_seconds() { return static_cast<double>(forebay::queued_nanoseconds()) * 1e-9; }
+
+// Both clocks are read next to the lock: what else a thread waits for must not count.
+nb::tuple lock_wait(double nap) {
+  using Clock = std::chrono::steady_clock;
+  require(nap >= 0 && nap < 1, "nap must be in [0, 1)");
+  Clock::time_point asked;
+  std::int64_t queued = 0;
+  {
+    nb::gil_scoped_release unlocked;
+    std::this_thread::sleep_for(std::chrono::duration<double>(nap));
+    queued = forebay::queued_nanoseconds();
+    asked = Clock::now();
+  }
+  const std::chrono::duration<double> waited = Clock::now() - asked;
+  const double in_line = static_cast<double>(forebay::queued_nanoseconds() - queued) * 1e-9;
+  return nb::make_tuple(waited.count() > in_line ? waited.count() - in_line : 0.0, in_line);
+}
+
 }  // namespace
 
 NB_MODULE(_native, m) {
@@ -160,4 +181,6 @@ NB_MODULE(_native, m) {
         "Write rows of equal size to an open file, row r at r times that size.");
   m.def("read_ranges", &read_ranges, nb::arg("file"), nb::arg("starts").noconvert(), nb::arg("stops").noconvert(), nb::arg("out").noconvert(),
         "Read the byte ranges [starts[i], stops[i]) of an open file behind one another into out.");
+  m.def("queued_seconds", &queued_seconds, "How long this thread could have run, had a processor been free; 0 where the system does not tell.");
+  m.def("lock_wait", &lock_wait, nb::arg("nap"), "Sleep without the interpreter's lock, ask for it, and return for how many seconds others kept it, and for how many more no processor was free.");
 }

@@ -40,4 +40,7 @@ int write_rows(int file, std::size_t row_bytes, const std::int64_t* rows, std::s
 // The same for the byte ranges [starts[i], stops[i]), which must not be negative, one behind another.
 int read_ranges(int file, const std::int64_t* starts, const std::int64_t* stops, std::size_t count, std::uint8_t* out);
 
+// Nanoseconds in which the calling thread could have run, had a processor been free; 0 where the system does not tell.
+std::int64_t queued_nanoseconds();
+
 }  // namespace forebay

@@ -80,15 +80,23 @@ def waits(x: np.int64) -> np.int64:
 PACKED = zlib.compress(bytes(range(256)) * 2000)
 
 
-@pytest.mark.parametrize(("function", "kind"), [(computes, "process"), (unpacks, "thread"), (waits, "thread")])
-def test_it_tells_functions_apart(function, kind):
+def found(function) -> str:
     dataset = Dataset.range(3000 if function is computes else 300).map(function, fb.AUTOTUNE).batch(10)
     # How many rows it takes to know depends on how often the probe is given a processor.
     for _ in range(100):
         assert sum(map(len, dataset)) == dataset.cardinality() * 10
         printed = io.StringIO()
         dataset.explain(file=printed)
-        found = printed.getvalue().partition("Found so far:")[2]
-        if found:
-            break
-    assert f"{kind}: it " in found
+        _, _, notes = printed.getvalue().partition("Found so far:")
+        if notes:
+            return notes
+    pytest.fail("100 epochs were not enough to find out")
+
+
+@pytest.mark.parametrize(("function", "kind"), [(computes, "process"), (unpacks, "thread"), (waits, "thread")])
+def test_it_tells_functions_apart(function, kind):
+    # On a machine with several times more to do than processors to do it, one finding in a hundred is wrong.
+    notes = [found(function), found(function)]
+    if sum(f"{kind}: it " in each for each in notes) == 1:
+        notes.append(found(function))
+    assert sum(f"{kind}: it " in each for each in notes) >= 2, notes

@@ -36,7 +36,7 @@ class AutoExecutor(Executor[R]):
         settled: Callable[[Choice], None],
         choice: Choice | None,
     ) -> None:
-        self._most = workers
+        self._asked = self._most = workers
         self._threads = self._current = threads
         self._make_inline = inline
         self._make_processes = processes
@@ -117,7 +117,7 @@ class AutoExecutor(Executor[R]):
     def _verdict(self) -> Choice:
         probe = self._probe
         busy, held, cost = probe.cpu / probe.seconds, probe.held, probe.cpu / probe.rows
-        if self._most == 1:
+        if self._asked == 1:
             return Choice("thread", "one worker was asked for, or there is one processor")
         if busy < _BUSY:
             return Choice("thread", f"it waits {1 - busy:.0%} of its time")

@@ -1,12 +1,12 @@
 """Whether a function keeps the interpreter lock to itself."""
 
-import os
 import threading
 import time
 from collections.abc import Callable
 from queue import SimpleQueue
 from typing import Any, TypeVar
 
+from forebay._native import lock_wait, queued_seconds
 from forebay.run.leaving import join
 from forebay.run.uninterrupted import uninterrupted
 
@@ -16,55 +16,72 @@ R = TypeVar("R")
 _NAP = 0.0005
 # Below this, the figures are mostly chance.
 _ENOUGH_SECONDS = 0.02
-_ENOUGH_NAPS = 3
+_ENOUGH_NAPS = 7
+# What is to be seen of a call that neither computes all the time nor waits all the time.
+_DOUBTFUL_SECONDS = 0.25
 
 
 class GilProbe:
-    """Runs calls and, beside them, a thread that sleeps a moment at a time and notes how late it comes back.
+    """Runs calls and, beside them, a thread that sleeps a moment at a time and notes how long it waits for the lock.
 
-    It comes back when it has the lock. A function that computes in Python lets go of it every five milliseconds at
-    most; one that releases it, or waits, lets it through at once. Time that a thread spent waiting for a processor is
-    taken out, so that a busy machine does not count as a busy lock.
+    A function that computes in Python lets go of it every five milliseconds at most; one that releases it, or waits,
+    lets it through at once. Time that a thread spent waiting for a processor is taken out, so that a busy machine does
+    not count as a busy lock.
     """
 
     def __init__(self) -> None:
         self._calls: SimpleQueue[bool] = SimpleQueue()
         self._running = False
         self._thread: threading.Thread | None = None
-        self._first = True
-        self._naps = 0
-        self._late = 0.0
+        self._clock: int | None = None  # What the calling thread has used of a processor; None before its first call.
+        self._waits: list[float] = []
         self.wanted = True
         self.rows = 0
-        self.seconds = 0.0
         self.cpu = 0.0
+        self._wall = 0.0  # The caller's,
+        self._in_line = 0.0  # and the thread's.
+
+    @property
+    def seconds(self) -> float:
+        """How long the calls took, without what a busy machine added to it."""
+        # Who is made to hand over the lock goes on only when the other, too, has had a processor to take it.
+        return max(self._wall - self._in_line, self.cpu)
 
     @property
     def enough(self) -> bool:
         """Whether it knows what it is there to find out."""
-        return self.seconds >= _ENOUGH_SECONDS and self._naps >= _ENOUGH_NAPS
+        if self.seconds < _ENOUGH_SECONDS:
+            return False
+        if self.cpu < self.seconds / 2:
+            # It waits: for something of its own, or for the lock, if others have it just now.
+            return self.cpu < self.seconds / 10 or self.seconds >= _DOUBTFUL_SECONDS
+        return len(self._waits) >= _ENOUGH_NAPS
 
     @property
     def held(self) -> float:
         """The share of the time in which nobody else could have had the lock."""
-        return self._late / (self._late + self._naps * _NAP)
+        if not self._waits:
+            return 0.0
+        # The median: a thread of some other kind that loses its processor while it has the lock makes one long wait.
+        waited = sorted(self._waits)[len(self._waits) // 2]
+        return waited / (waited + _NAP)
 
     def watch(self, function: Callable[..., R], arguments: tuple[Any, ...]) -> R:
         """Call the function with the arguments, the first of which is a block. One call at a time."""
-        if self._first:
+        if self._clock is None:
             # First calls import and allocate what later ones find there.
-            self._first = False
+            self._clock = time.pthread_getcpuclockid(threading.get_ident())
             return function(*arguments)
         self._running = True
         self._calls.put(True)
-        began, cpu, queued = time.perf_counter(), time.thread_time(), _queued()
+        began, cpu, queued = time.perf_counter(), time.thread_time(), queued_seconds()
         try:
             return function(*arguments)
         finally:
             self._running = False
             self.rows += arguments[0].rows
             self.cpu += time.thread_time() - cpu
-            self.seconds += max(0.0, time.perf_counter() - began - (_queued() - queued))
+            self._wall += time.perf_counter() - began - (queued_seconds() - queued)
 
     def start(self) -> None:
         """Have the thread ready."""
@@ -81,22 +98,12 @@ class GilProbe:
 
     def _run(self) -> None:
         while self._calls.get():
+            assert self._clock is not None
             while self._running:
-                began, queued = time.perf_counter(), _queued()
-                time.sleep(_NAP)
-                late = time.perf_counter() - began - _NAP - (_queued() - queued)
-                if self._running:
-                    self._late += max(0.0, late)
-                    self._naps += 1
-
-
-def _queued() -> float:
-    """Seconds in which this thread could have run, had a processor been free; 0 where the system does not tell."""
-    try:
-        file = os.open("/proc/thread-self/schedstat", os.O_RDONLY)
-    except OSError:
-        return 0.0
-    try:
-        return int(os.read(file, 64).split()[1]) / 1e9
-    finally:
-        os.close(file)
+                used = time.clock_gettime(self._clock)
+                waited, in_line = lock_wait(_NAP)
+                used = time.clock_gettime(self._clock) - used
+                self._in_line += in_line
+                # A call that had no processor, or has ended meanwhile, could not have kept the lock.
+                if self._running and used > (waited + _NAP) / 2:
+                    self._waits.append(waited)
