@@ -87,6 +87,19 @@ def tf_data(data: list[str], rows: int, eager: bool = False) -> Open:
     return dataset.batch(BATCH).prefetch(tf.data.AUTOTUNE).as_numpy_iterator
 
 
+def tokenize_all(batch: list[str]) -> np.ndarray[Any, Any]:
+    return np.stack([tokenize(text) for text in batch])
+
+
+def pool(data: list[str], rows: int) -> Open:
+    """No pipeline: two processes, a batch a call, several calls a message. About the most that two processors can do."""
+    import multiprocessing
+
+    workers = multiprocessing.get_context("spawn").Pool(WORKERS)
+    batches = [data[at : at + BATCH] for at in range(0, rows, BATCH)]
+    return lambda: workers.imap(tokenize_all, batches, chunksize=8)
+
+
 def workload(name: str, title: str, letters: int, rows: int, targets: tuple[Any, ...]) -> Workload:
     run = partial(contender, data=partial(texts, letters=letters), check=partial(tokenized, BATCH), first_apart=True)
     automatic = partial(forebay, num_parallel_calls=-1)
@@ -117,6 +130,7 @@ def workload(name: str, title: str, letters: int, rows: int, targets: tuple[Any,
                 rows=rows // 4,
                 note="py_function, AUTOTUNE, prefetch",
             ),
+            run("Pool.imap", "multiprocessing", pool, reference=True, note="no pipeline: all batches cut beforehand"),
         ),
         targets=targets,
         notes="Workers are started in the first epoch, shown apart. RSS growth is that of the main process alone.",

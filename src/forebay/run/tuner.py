@@ -92,10 +92,12 @@ class Tuner:
             computing += (now.cpu - past.cpu) / elapsed
             found.append((step, past, now))
         for step, past, now in found:
-            self._move(step, past, now, elapsed, self._cpus - computing)
+            own = (now.cpu - past.cpu) / elapsed
+            self._move(step, past, now, elapsed, self._cpus - (computing - own))
 
     @staticmethod
-    def _move(step: Tunable, past: _Past, now: _Past, elapsed: float, spare: float) -> None:
+    def _move(step: Tunable, past: _Past, now: _Past, elapsed: float, cpus: float) -> None:
+        """Change its workers, or leave them. Other steps leave it so many processors."""
         worked = now.worked - past.worked
         waited = (now.waited - past.waited) / elapsed
         share = (now.cpu - past.cpu) / worked if worked else 0.0
@@ -112,7 +114,8 @@ class Tuner:
         elif waited > _WAITING and used > _IDLE and not now.rest and workers < step.most_workers:
             if share < _COMPUTING:
                 wanted = workers * 2
-            elif spare > 0.5:
+            elif cpus - workers * share > 0.5:
+                # What they would use if all worked: some may be starting still, or wait for a processor.
                 wanted = workers + 1
             else:
                 return
