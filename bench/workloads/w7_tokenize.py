@@ -92,7 +92,7 @@ def tokenize_all(batch: list[str]) -> np.ndarray[Any, Any]:
 
 
 def pool(data: list[str], rows: int) -> Open:
-    """No pipeline: two processes, a batch a call, several calls a message. About the most that two processors can do."""
+    """No pipeline: two processes, a batch a call, several calls a message. About what two processors can do."""
     import multiprocessing
 
     workers = multiprocessing.get_context("spawn").Pool(WORKERS)

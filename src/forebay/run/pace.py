@@ -7,6 +7,8 @@ MAX_ROWS = 16384
 # Slow functions: rows that take longer together than this come out in smaller blocks, so that the consumer,
 # a checkpoint or a close never waits long for the rest of one.
 MAX_SECONDS = 0.02
+# On workers nobody waits for a single block, and each has to be handed over and back.
+MAX_SECONDS_AHEAD = 0.05
 GROWTH = 4
 
 
@@ -16,9 +18,10 @@ class Pace:
     The answers depend on clocks and sizes, so nothing may follow from them but where blocks are cut.
     """
 
-    def __init__(self, block_bytes: int, unit: int = 1, first: int = 1) -> None:
+    def __init__(self, block_bytes: int, unit: int = 1, first: int = 1, seconds: float = MAX_SECONDS) -> None:
         self._bytes = block_bytes
         self._unit = unit
+        self._seconds = seconds
         self.rows = max(unit, first)
 
     @staticmethod
@@ -29,7 +32,7 @@ class Pace:
     def observe(self, rows: int, nbytes: int, seconds: float) -> None:
         """Learn from rows just made. Reads the size of the next block from `rows` afterwards."""
         limit = min(self.rows * GROWTH, MAX_ROWS, self._bytes * rows // max(nbytes, 1))
-        in_time = int(MAX_SECONDS * rows / seconds) if seconds > 0 else limit
+        in_time = int(self._seconds * rows / seconds) if seconds > 0 else limit
         if in_time < self._unit:
             # Rows that take so long each are not worth waiting for until a whole unit is there.
             self.rows = max(in_time, 1)

@@ -14,7 +14,7 @@ from forebay.errors import ClosedError, ForebayError, TransferError
 from forebay.run.executor import Executor, Job
 from forebay.run.log import Logs, decisions
 from forebay.run.operator import Operator, Setup, Site, elements
-from forebay.run.pace import Pace
+from forebay.run.pace import MAX_SECONDS, MAX_SECONDS_AHEAD, Pace
 from forebay.run.reader import Reader
 from forebay.run.uninterrupted import take
 
@@ -60,7 +60,8 @@ class Stage(Operator, Generic[R]):
         super().__init__(site, source)
         self._reader = Reader(source)
         self._executor = executor
-        self._pace = Pace(setup.block_bytes, setup.unit)
+        seconds = MAX_SECONDS_AHEAD if executor.workers else MAX_SECONDS
+        self._pace = Pace(setup.block_bytes, setup.unit, seconds=seconds)
         self._free = free_order and executor.workers > 0
         self._gate = setup.gate
         self._lease = setup.ledger.lease(str(site))
