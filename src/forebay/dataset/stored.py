@@ -1,4 +1,7 @@
-"""Datasets on disk: ``save``, ``load`` and ``snapshot``."""
+"""Datasets on disk: ``save``, ``load`` and ``snapshot``.
+
+What reads and writes them is imported where it is used: most programs never do, and all of them import this.
+"""
 
 import os
 from collections.abc import Callable, Generator
@@ -9,18 +12,15 @@ from forebay.block import START, Block
 from forebay.dataset.runnable import RunnableDataset
 from forebay.dataset.steps import DatasetSteps
 from forebay.errors import ForebayError, PlanError
-from forebay.ops.snapshot import Snapshot, check_input
 from forebay.plan import INFINITE, Node, build, caller, optimise, with_seeds
 from forebay.plan.check import flag, function, step_name
 from forebay.plan.fingerprint import digest, function_name
 from forebay.plan.identity import plan_lines
 from forebay.run import Reader, Site
-from forebay.sinks.save import compression_of, folder_of, shards_by, write_blocks
-from forebay.sources.saved import Saved, SavedShards, saved
-from forebay.storage.writer import DatasetWriter
 
 if TYPE_CHECKING:
     from forebay.dataset import Dataset
+    from forebay.sources.saved import Saved
 
 T_co = TypeVar("T_co", covariant=True)
 
@@ -68,6 +68,9 @@ class StoredDataset(DatasetSteps[T_co]):
         >>> next(iter(Dataset.load(folder)))
         {'x': np.int64(0), 'name': 'row 0'}
         """
+        from forebay.sinks.save import compression_of, folder_of, shards_by, write_blocks
+        from forebay.storage.writer import DatasetWriter
+
         if checkpoint_args is not None:
             raise PlanError("save(checkpoint_args=...): not supported, an interrupted save() starts over")
         folder = folder_of("save", path)
@@ -125,6 +128,8 @@ class StoredDataset(DatasetSteps[T_co]):
         [0, 2, 4, 1, 3, 5]
         """
         from forebay.dataset import Dataset
+        from forebay.sinks.save import compression_of, folder_of
+        from forebay.sources.saved import saved
 
         if wait:
             raise PlanError("load(wait=True): not supported, call load() when the dataset is there")
@@ -169,6 +174,8 @@ class StoredDataset(DatasetSteps[T_co]):
         ([0, 10, 20], [0, 10, 20], 3)
         """
         from forebay.dataset import Dataset
+        from forebay.ops.snapshot import Snapshot, check_input
+        from forebay.sinks.save import compression_of, folder_of, shards_by
 
         check_input(self.plan)
         codec = compression_of("snapshot", None if compression == "AUTO" else compression)
@@ -221,8 +228,9 @@ def plan_digest(plan: Node) -> str:
     return blake2b("\n".join(plan_lines(plan)).encode("utf-8", "surrogatepass"), digest_size=8).hexdigest()
 
 
-def _read_by(reader_func: ReaderFunc, source: Saved) -> "Dataset[Any]":
+def _read_by(reader_func: ReaderFunc, source: "Saved") -> "Dataset[Any]":
     from forebay.dataset import Dataset
+    from forebay.sources.saved import Saved, SavedShards
 
     shards = tuple(
         Dataset[Any](Saved(path=source.path, manifest=source.manifest.only(shard), where=source.where))

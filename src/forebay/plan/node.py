@@ -1,6 +1,6 @@
 """One step of a plan, as the user wrote it or as a rule rewrote it."""
 
-import secrets
+import os
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, field, fields, replace
@@ -81,7 +81,7 @@ class Node(ABC):
     inputs: tuple["Node", ...] = ()
     label: str | None = None
     where: str = "?"
-    nonce: int = field(default_factory=lambda: secrets.randbits(63), repr=False)
+    nonce: int = field(default_factory=lambda: int.from_bytes(os.urandom(8), "little") >> 1, repr=False)
 
     kind: ClassVar[str]
     traits: ClassVar[Traits] = Traits()

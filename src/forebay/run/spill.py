@@ -8,7 +8,6 @@ import errno
 import os
 import pickle
 import struct
-import tempfile
 import threading
 import warnings
 import weakref
@@ -67,6 +66,8 @@ class SpillStore:
             if not folder.is_dir():
                 raise SpillError(f"Options.spill_dir={str(folder)!r} is not a folder")
             return folder
+        import tempfile
+
         folder = Path(tempfile.gettempdir())
         if not _in_memory(folder):
             return folder
@@ -231,6 +232,8 @@ def _anonymous(folder: Path) -> int:
         if error.errno not in (errno.EOPNOTSUPP, errno.EISDIR, errno.EINVAL, errno.ENOENT):
             raise SpillError(f"no file can be made in {folder}: {error}; set Options.spill_dir") from error
     # File systems without files that never had a name: it has one for an instant.
+    import tempfile
+
     file, name = tempfile.mkstemp(prefix=".forebay-", dir=folder)
     os.unlink(name)
     return file
