@@ -12,7 +12,7 @@ import pytest
 import forebay as fb
 from forebay import Dataset
 from forebay.run.auto import AutoExecutor
-from forebay.run.crew import Choice
+from forebay.run.crew import Choice, Parking
 from forebay.run.executor import Executor, InlineExecutor, Job, ThreadExecutor
 from forebay.run.gil_probe import GilProbe
 
@@ -100,3 +100,14 @@ def test_it_tells_functions_apart(function, kind):
     if sum(f"{kind}: it " in each for each in notes) == 1:
         notes.append(found(function))
     assert sum(f"{kind}: it " in each for each in notes) >= 2, notes
+
+
+def test_two_steps_on_one_line_have_a_finding_each():
+    parking = Parking()
+    for calls, dataset in enumerate((Dataset.range(3).map(waits, 2), Dataset.range(3).map(waits, 3)), 2):
+        site = dataset.plan.site
+        assert site.key not in parking.choices
+        parking.choices[site.key] = Choice("thread", "told to")
+        parking.workers[site.key] = calls
+    name = str(site)
+    assert parking.found() == [(name, "2 workers, thread: told to"), (name, "3 workers, thread: told to")]

@@ -3,12 +3,12 @@
 from forebay.plan.node import INFINITE, UNKNOWN, Node
 
 
-def explain(logical: Node, optimised: Node, found: dict[str, str]) -> str:
+def explain(logical: Node, optimised: Node, found: list[tuple[str, str]]) -> str:
     """Both plans, the last step first, as it will run from the top down to the sources.
 
-    `found` is what earlier runs have found out about steps, by where they were written.
+    `found` is what earlier runs have found out about steps, each with where it was written.
     """
-    notes = [f"  {site}: {note}" for site, note in found.items()]
+    notes = [f"  {site}: {note}" for site, note in found]
     parts = ["As written:", *_tree(logical), "", "As it runs:", *_tree(optimised)]
     return "\n".join(parts + (["", "Found so far:", *notes] if notes else []))
 

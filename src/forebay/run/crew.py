@@ -36,16 +36,16 @@ class Parking:
 
     def __init__(self) -> None:
         self._parked: dict[str, Parkable] = {}
-        self.choices: dict[str, Choice] = {}
-        self.workers: dict[str, int] = {}
+        self.choices: dict[tuple[str, int], Choice] = {}
+        self.workers: dict[tuple[str, int], int] = {}
         weakref.finalize(self, _close_all, self._parked)
 
-    def found(self) -> dict[str, str]:
-        """By step, what earlier iterations found out about its workers."""
-        notes = {site: str(choice) for site, choice in self.choices.items()}
-        for site, count in self.workers.items():
-            notes[site] = f"{count} worker{'s' * (count != 1)}" + (f", {notes[site]}" if site in notes else "")
-        return notes
+    def found(self) -> list[tuple[str, str]]:
+        """Steps, and what earlier iterations found out about their workers."""
+        notes = {key: str(choice) for key, choice in self.choices.items()}
+        for key, count in self.workers.items():
+            notes[key] = f"{count} worker{'s' * (count != 1)}" + (f", {notes[key]}" if key in notes else "")
+        return [(site, note) for (site, _), note in notes.items()]
 
     def take(self, identity: str) -> Any | None:
         """Workers that run exactly this, if any are idle."""

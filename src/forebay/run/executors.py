@@ -46,11 +46,11 @@ def start(setup: Setup, site: Site, calls: int | None, kind: str, make: Make[R])
                 f'{error}; make inside the function what cannot be sent, or use executor="thread" or "auto"'
             ) from error.__cause__
     choices = means.crew.parking.choices
-    settled = partial(choices.__setitem__, str(site))
+    settled = partial(choices.__setitem__, site.key)
     probe = GilProbe()
     probed = ThreadExecutor(partial(_make_probed, make, probe), workers, str(site))
     inline = partial(InlineExecutor[R], make)
-    return AutoExecutor(workers, probed, probe, inline, processes, settled, choices.get(str(site)))
+    return AutoExecutor(workers, probed, probe, inline, processes, settled, choices.get(site.key))
 
 
 class _Leased(Executor[R]):

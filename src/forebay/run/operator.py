@@ -26,6 +26,11 @@ class Site:
         named = f"{self.kind} {self.label!r}" if self.label else self.kind
         return f"{named} at {self.where}"
 
+    @property
+    def key(self) -> tuple[str, int]:
+        """What is remembered of the operator is found under: two calls on one line have two of them."""
+        return str(self), getattr(self.where, "call", 0)
+
     def data_error(self, index: int, text: str) -> DataError:
         """The error for an element that cannot go through this operator."""
         return DataError(f"{self}, element {index}: {text}")

@@ -75,7 +75,7 @@ class Stage(Operator, Generic[R]):
         self.most_workers = means.most or _MOST_WORKERS
         self.tuned_workers = executor.workers
         if tuned and executor.workers:
-            self.tuned_workers = means.crew.parking.workers.get(str(site), executor.workers)
+            self.tuned_workers = means.crew.parking.workers.get(site.key, executor.workers)
             means.crew.tuner.add(self)
         self._tuned = executor.workers  # What the executor has been told.
         self._parking = means.crew.parking
@@ -231,7 +231,7 @@ class Stage(Operator, Generic[R]):
         if self.tuned_workers != self._tuned:
             self._tuned = self.tuned_workers
             self._executor.resize(self._tuned)
-            self._parking.workers[str(self.site)] = self._tuned
+            self._parking.workers[self.site.key] = self._tuned
 
     def _fill(self) -> None:
         self._tune()
