@@ -13,6 +13,7 @@ from forebay.errors import BusyError, ClosedError, CursorError
 from forebay.plan import Node, build, optimise, with_seeds
 from forebay.plan.identity import check_same_plan, check_signature, counts_on_order, layout, signed
 from forebay.run import Operator, Reader, Setup
+from forebay.run.crew import Crew
 from forebay.run.leaving import watch_for_exit
 from forebay.run.meter import StageStats
 from forebay.run.observers import ended, observed
@@ -26,7 +27,8 @@ STATE_VERSION = 1
 class _Run:
     """The operators of an iterator, apart from it, so that they can be closed when it is gone."""
 
-    def __init__(self) -> None:
+    def __init__(self, crew: Crew) -> None:
+        self._crew = crew
         self.operator: Operator | None = None
         self._stats: list[StageStats] = []
 
@@ -52,6 +54,9 @@ class _Run:
             # Forgotten only afterwards: what an interrupt cuts short is done again by whoever closes next.
             self.operator.close()
             self.operator = None
+            if not self._crew.finished:
+                # Steps that came to their end on the way have left workers, which nobody may ever need again.
+                self._crew.parking.clear()
 
 
 class DatasetIterator(Generic[T_co]):
@@ -82,7 +87,7 @@ class DatasetIterator(Generic[T_co]):
         self._plan_lines = lines
         self._setup = setup
         self._go_on_from = go_on_from
-        self._run = _Run()
+        self._run = _Run(setup.parallelism.crew)
         # The run is closed with the iterator, at the latest when that is collected or the interpreter ends.
         self._close = weakref.finalize(self, self._run.close)
         watch_for_exit()

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from forebay import Dataset
 from forebay.errors import ClosedError
 from forebay.run.process import ProcessExecutor
 from processes.support import alive, fds, run_script, threads, wait_for
@@ -116,3 +117,24 @@ def test_interpreter_exit(tmp_path: Path, ending: str) -> None:
         "jobs = [executor.submit(1000) for _ in range(4)]\n" + ending,
     )
     assert not alive(int(out))
+
+
+def _own_process(row):
+    return row * 0 + os.getpid()
+
+
+def _inner(_):
+    return Dataset.range(8).map(_own_process, num_parallel_calls=1, executor="process")
+
+
+def test_inner_datasets_share_their_workers_one_after_another():
+    dataset = Dataset.range(4).flat_map(_inner)
+    assert len({int(pid) for pid in dataset}) == 1
+
+
+def test_workers_of_inner_datasets_end_with_a_run_that_is_broken_off():
+    it = iter(Dataset.range(4).flat_map(_inner))
+    pids = {int(next(it)) for _ in range(20)}
+    del it
+    gc.collect()
+    assert not any(alive(pid) for pid in pids)

@@ -111,6 +111,7 @@ class AutoExecutor(Executor[R]):
         if self._warming is not None:
             self._warming[0].close()
         if self._current is not self._threads:
+            self._current.through = self.through
             self._current.close()
         self._threads.close()
 

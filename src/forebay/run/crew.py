@@ -76,9 +76,9 @@ class Crew:
         self.tuner = tuner or Tuner(1, enabled=False)
         self.finished = False
 
-    def release(self, workers: Parkable) -> None:
-        """Park them after a whole iteration, end them after one that was broken off."""
-        if self.finished:
+    def release(self, workers: Parkable, through: bool) -> None:
+        """Park them after a whole iteration, or if their step is `through`; end them if it was broken off."""
+        if self.finished or through:
             self.parking.put(workers)
         else:
             workers.close()

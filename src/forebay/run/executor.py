@@ -62,6 +62,8 @@ class Executor(ABC, Generic[R]):
     """What the workers are."""
     bell: "SimpleQueue[Job[R]] | None" = None
     """Where jobs submitted from now on are put when they are done, for whoever waits for any of them."""
+    through: bool = False
+    """Whether the step has come to its end, so that workers may be of use to another one of its kind."""
 
     @abstractmethod
     def submit(self, *arguments: Any) -> Job[R]:

@@ -76,7 +76,7 @@ class _Leased(Executor[R]):
     def close(self) -> None:
         """Hand them back, once."""
         if self._processes is not None:
-            self._crew.release(self._processes)
+            self._crew.release(self._processes, self.through)
             self._processes = None
 
 

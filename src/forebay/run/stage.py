@@ -104,6 +104,7 @@ class Stage(Operator, Generic[R]):
         self._next = Cursor.from_json(state["in"]).after(skip)
         self._epoch = epoch
         self._drop_chunks()
+        self._executor.through = False
         self._to_read.clear()
         self._to_finish.clear()
         self._ended = False
@@ -139,6 +140,7 @@ class Stage(Operator, Generic[R]):
             if not self._chunks:
                 if self._input_error is not None:
                     raise self._input_error
+                self._executor.through = True
                 return None
             chunk = self._take()
             block = self.finish(chunk, self._result(chunk))

@@ -21,6 +21,8 @@ STARTS = 10
 """So many may die in a row before they begin with anything, before that is held to go on for ever."""
 # What workers get to end by themselves, then after SIGTERM, then after SIGKILL. Together below two seconds.
 _PATIENCE = 0.5
+# What one gets that has hung up: as good as always it is on its way out, which takes a while on a busy machine.
+_FAREWELL = 5.0
 
 Describe = Callable[..., str]
 
@@ -157,7 +159,10 @@ class Dispatcher:
             self._stillborn.clear()
         elif received is False:
             # Gone, going, or cut off by a function that closed what was not its own.
-            if not child.ended(_PATIENCE):
+            until = time.monotonic() + _FAREWELL
+            while not child.ended(0.1) and time.monotonic() < until and not self._closing:
+                pass
+            if not child.ended(0):
                 child.stop(signal.SIGKILL)
                 child.ended(_PATIENCE)
             self._died(child)
