@@ -12,6 +12,7 @@ from forebay.block import START, Cursor
 from forebay.errors import BusyError, ClosedError, CursorError
 from forebay.plan import Node, build, optimise, with_seeds
 from forebay.plan.identity import check_same_plan, check_signature, counts_on_order, layout, signed
+from forebay.rules.fuse_maps import fuse_all_maps, fuse_maps
 from forebay.run import Operator, Reader, Setup
 from forebay.run.crew import Crew
 from forebay.run.leaving import watch_for_exit
@@ -286,7 +287,9 @@ class DatasetIterator(Generic[T_co]):
     def _rules_for(self, saved: str, seeds: list[int]) -> tuple[Any, ...]:
         """Rules under which the plan runs as it did when a state was saved whose order cannot be counted out anew."""
         rules = self._setup.rules
-        for some in (*(tuple(rule for rule in rules if rule is not other) for other in rules), ()):
+        without = [tuple(rule for rule in rules if rule is not other) for other in rules]
+        fusing = tuple(fuse_all_maps if rule is fuse_maps else rule for rule in rules)
+        for some in (*without, fusing, ()):
             if layout(optimise(with_seeds(self._plan, seeds), some), some) == saved:
                 return some
         raise CursorError(

@@ -203,3 +203,28 @@ def test_no_log_in_order() -> None:
         iterator = iter(dataset.batch(3))
         for _ in iterator:
             assert '"log"' not in json.dumps(iterator.state_dict())
+
+
+def double(x: Any) -> Any:
+    return x * 2
+
+
+# How each of two maps is called: with the same settings they are fused, with others they are not.
+SETTINGS = [((2, False), (2, False)), ((2, False), (3, False)), ((2, True), (None, None))]
+
+
+@pytest.mark.parametrize(("saved", "loaded"), list(itertools.permutations(SETTINGS, 2)))
+def test_a_state_goes_on_where_functions_are_fused_in_another_way(saved: Any, loaded: Any) -> None:
+    gate = Gates(0)
+
+    def dataset(first: tuple[Any, Any], second: tuple[Any, Any]) -> Dataset[Any]:
+        steps = Dataset.range(40).map(gate, first[0], first[1], executor="thread")
+        return steps.map(double, second[0], second[1], executor="thread").with_options(fb.Options(block_bytes=40))
+
+    with iter(dataset(*saved)) as it:
+        before = [int(next(it)) for _ in range(17)]
+        state = json.loads(json.dumps(it.state_dict()))
+    with iter(dataset(*loaded)) as it:
+        it.load_state_dict(state)
+        rest = [int(x) for x in it]
+    assert sorted(before + rest) == list(range(0, 80, 2))

@@ -10,9 +10,15 @@ def fuse_maps(node: Node) -> Node | None:
     """Run the functions of two maps in one step. Whole-column functions stay on their own, and so do functions that
     are to run on different workers."""
     below = node.input if node.inputs else None
-    if not isinstance(node, Map) or not isinstance(below, Map) or node.batched or below.batched:
+    if isinstance(node, Map) and isinstance(below, Map) and node.workers_wanted != below.workers_wanted:
         return None
-    if node.workers_wanted != below.workers_wanted:
+    return fuse_all_maps(node)
+
+
+def fuse_all_maps(node: Node) -> Node | None:
+    """The same whatever workers they are to run on: for a state that was saved when they ran on the same ones."""
+    below = node.input if node.inputs else None
+    if not isinstance(node, Map) or not isinstance(below, Map) or node.batched or below.batched:
         return None
     return replace(
         node, inputs=below.inputs, earlier=(*below.calls, *node.earlier), numbered=below.numbered or node.numbered
