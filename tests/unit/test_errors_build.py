@@ -1,6 +1,7 @@
 """Datasets that cannot be built as written fail on the line that writes them, with a PlanError that says why."""
 
 import json
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -230,3 +231,12 @@ def test_numpy_integers_are_as_good_as_pythons(build: Callable[[type[Any]], Data
     resumed.load_state_dict(state)
     assert len(list(resumed)) == len(expected) - 1
     assert repr(ours) == repr(theirs)
+
+
+def test_more_steps_than_python_has_frames_for() -> None:
+    dataset = Dataset.range(3)
+    for _ in range(sys.getrecursionlimit() // 4 - 1):
+        dataset = dataset.skip(0)
+    assert [int(x) for x in dataset] == [0, 1, 2]
+    with pytest.raises(PlanError, match=r"skip at test_errors_build.py:\d+: \d+ steps one on another are more than"):
+        dataset.skip(0)

@@ -1,6 +1,7 @@
 """Steps that keep elements, and how a step of any kind is added."""
 
 import os
+import sys
 import warnings
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
@@ -13,6 +14,9 @@ if TYPE_CHECKING:
     from forebay.dataset import Dataset
 
 T_co = TypeVar("T_co", covariant=True)
+
+# Calls inside calls that a step may take, and room for those of the program around it.
+_FRAMES = 4
 
 
 class KeepingDataset(RunnableDataset[T_co]):
@@ -76,4 +80,9 @@ class KeepingDataset(RunnableDataset[T_co]):
         return self._made(node(inputs=(self.plan,), label=name, where=caller(), **arguments))
 
     def _made(self, plan: Node) -> "Dataset[Any]":
+        if plan.depth > sys.getrecursionlimit() // _FRAMES:
+            raise PlanError(
+                f"{plan.site}: {plan.depth} steps one on another are more than Python's recursion limit of "
+                f"{sys.getrecursionlimit()} has room for; do more in one step, or see sys.setrecursionlimit()"
+            )
         return cast("Dataset[Any]", type(self)(plan))

@@ -4,6 +4,7 @@ import os
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, field, fields, replace
+from functools import cached_property
 from typing import Any, ClassVar, TypeVar
 
 from forebay.plan.fingerprint import digest, function_name
@@ -90,6 +91,11 @@ class Node(ABC):
     def input(self) -> "Node":
         """The only or first input."""
         return self.inputs[0]
+
+    @cached_property
+    def depth(self) -> int:
+        """Steps one on another, from here down to the sources."""
+        return 1 + max((node.depth for node in self.inputs), default=0)
 
     @property
     def site(self) -> Site:
