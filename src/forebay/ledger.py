@@ -22,7 +22,7 @@ class Ledger:
     """
 
     def __init__(self, budget: "int | str | float") -> None:
-        self.budget = parse_size("Ledger", budget, memory_left())
+        self.budget = parse_size("Ledger", budget, memory_left)
         self._lock = threading.Lock()
         self._held = 0
         self._peak = 0

@@ -83,9 +83,9 @@ class Options:
             _flag(name, getattr(self, name))
         _count("block_bytes", self.block_bytes)
         if self.memory is not None and not isinstance(self.memory, Ledger):
-            parse_size("Options.memory", self.memory, 1 << 30)
+            parse_size("Options.memory", self.memory, lambda: 1 << 30)
         if self.spill_limit is not None:
-            parse_size("Options.spill_limit", self.spill_limit, 0)
+            parse_size("Options.spill_limit", self.spill_limit, lambda: 0)
         if self.spill_dir is not None and not isinstance(self.spill_dir, (str, os.PathLike)):
             raise PlanError(f"Options.spill_dir must be a path, got {self.spill_dir!r}")
         for name, kind in (("threading", Threading), ("autotune", Autotune)):

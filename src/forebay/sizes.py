@@ -1,25 +1,33 @@
 """Amounts of memory: as people write them, and as the machine really has them."""
 
 import re
+from collections.abc import Callable
 from pathlib import Path
 
-from forebay.cgroups import folders
+from forebay.cgroups import limits
 from forebay.errors import PlanError
 
 _UNITS = {"": 1, "B": 1}
 for power, letter in enumerate("KMGT", 1):
     _UNITS |= {f"{letter}B": 1000**power, f"{letter}IB": 1024**power, letter: 1024**power}
+# Where a control group says how much it may use, and how much it does.
+_USED = {"memory.max": "memory.current", "memory.limit_in_bytes": "memory.usage_in_bytes"}
+# What stands there in the first version of cgroups without a limit is the largest number of whole pages.
+_UNLIMITED = 1 << 62
 _SIZE = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([A-Za-z]*)\s*")
 
 
-def parse_size(name: str, size: "str | int | float", whole: int) -> int:
-    """Bytes: `size` may be a number of them, a text such as "2GiB" or "500MB", or a fraction of the `whole`."""
+def parse_size(name: str, size: "str | int | float", whole: Callable[[], int]) -> int:
+    """Bytes: `size` may be a number of them, a text such as "2GiB" or "500MB", or a fraction of the `whole`.
+
+    The whole is asked for only then: finding out what memory is left takes a good part of a millisecond.
+    """
     if isinstance(size, bool):
         raise PlanError(f"{name}={size!r}: a size is a number of bytes, a text such as '2GiB', or a fraction")
     if isinstance(size, int) and size > 0:
         return size
     if isinstance(size, float) and 0 < size < 1:
-        return int(size * whole)
+        return int(size * whole())
     if isinstance(size, str) and (found := _SIZE.fullmatch(size)) and found[2].upper() in _UNITS:
         count = int(float(found[1]) * _UNITS[found[2].upper()])
         if count > 0:
@@ -32,7 +40,7 @@ def parse_size(name: str, size: "str | int | float", whole: int) -> int:
 
 def memory_left() -> int:
     """Bytes that this process may still use: what its container leaves, or the host."""
-    groups = [left for folder in folders("memory") if (left := _left(folder)) is not None]
+    groups = [left for file in limits("memory", *_USED) if (left := _left(file)) is not None]
     return max(1, min([_host(), *groups]))
 
 
@@ -43,19 +51,18 @@ def _host() -> int:
                 return int(line.split()[1]) * 1024
     except (OSError, ValueError):
         pass
-    return 1 << 62
+    return _UNLIMITED
 
 
-def _left(folder: Path) -> int | None:
-    for limit, used in (("memory.max", "memory.current"), ("memory.limit_in_bytes", "memory.usage_in_bytes")):
-        try:
-            most = (folder / limit).read_text().strip()
-            if most == "max":
-                return None
-            return max(0, int(most) - int((folder / used).read_text()) + _reclaimable(folder))
-        except (OSError, ValueError):
-            continue
-    return None
+def _left(limit: Path) -> int | None:
+    try:
+        most = limit.read_text().strip()
+        if most == "max" or int(most) >= _UNLIMITED:
+            return None
+        used = limit.with_name(_USED[limit.name]).read_text()
+        return max(0, int(most) - int(used) + _reclaimable(limit.parent))
+    except (OSError, ValueError):
+        return None
 
 
 def _reclaimable(folder: Path) -> int:

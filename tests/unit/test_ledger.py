@@ -1,15 +1,19 @@
 """The ledger: what is held is counted, growth beyond the budget is refused, and everything comes back."""
 
 import gc
+import os
 import threading
+from collections.abc import Callable
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 import forebay as fb
-from forebay import Dataset
+from forebay import Dataset, cgroups, sizes
 from forebay.errors import PlanError
 from forebay.ledger import Ledger
+from forebay.run import cpus
 from forebay.sizes import memory_left, parse_size
 
 
@@ -31,7 +35,7 @@ from forebay.sizes import memory_left, parse_size
     ],
 )
 def test_sizes(size: object, count: int) -> None:
-    assert parse_size("x", size, 1000) == count  # type: ignore[arg-type]
+    assert parse_size("x", size, lambda: 1000) == count  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(
@@ -39,11 +43,55 @@ def test_sizes(size: object, count: int) -> None:
 )
 def test_what_is_no_size(size: object) -> None:
     with pytest.raises(PlanError, match=r"^x=.*a size is a"):
-        parse_size("x", size, 1000)  # type: ignore[arg-type]
+        parse_size("x", size, lambda: 1000)  # type: ignore[arg-type]
 
 
 def test_memory_left_is_what_there_is() -> None:
     assert 0 < memory_left() < 1 << 50
+
+
+@pytest.fixture
+def groups(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
+    """Writes files of control groups, of which this process is in /a/b."""
+    monkeypatch.setattr(cgroups, "_ROOT", tmp_path)
+    cgroups._limits.cache_clear()
+
+    def limits(controller: str, *names: str) -> tuple[Path, ...]:
+        return cgroups._limits("2:cpu,cpuacct:/a/b\n1:memory:/a/b\n0::/a/b\n", controller, names)
+
+    monkeypatch.setattr(sizes, "limits", limits)
+    monkeypatch.setattr(cpus, "limits", limits)
+
+    def write(folder: str, **texts: object) -> None:
+        (tmp_path / folder).mkdir(parents=True, exist_ok=True)
+        for name, text in texts.items():
+            (tmp_path / folder / name.replace("_", ".", 1)).write_text(f"{text}\n")
+
+    return write
+
+
+def test_memory_of_a_group(groups: Callable[..., None]) -> None:
+    groups("a/b", memory_max="max")
+    groups("a", memory_max=50_000, memory_current=30_000, memory_stat="anon 7\ninactive_file 5000")
+    assert memory_left() == 25_000
+
+
+def test_memory_of_a_group_of_the_first_version(groups: Callable[..., None]) -> None:
+    groups("memory", memory_limit_in_bytes=9223372036854771712, memory_usage_in_bytes=1, memory_stat="")
+    groups("memory/a/b", memory_limit_in_bytes=50_000, memory_usage_in_bytes=30_000, memory_stat="cache 9")
+    assert memory_left() == 20_000
+
+
+def test_processors_of_a_group(groups: Callable[..., None], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: set(range(8)))
+    groups("a", cpu_max="max 100000")
+    assert cpus.available_cpus() == 8
+    groups("a/b", cpu_max="350000 100000")
+    cgroups._limits.cache_clear()
+    assert cpus.available_cpus() == 3
+    groups("cpu,cpuacct/a/b", cpu_cfs_quota_us=200_000, cpu_cfs_period_us=100_000)
+    cgroups._limits.cache_clear()
+    assert cpus.available_cpus() == 2
 
 
 def test_growth_is_granted_up_to_the_budget() -> None:

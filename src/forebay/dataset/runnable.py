@@ -237,7 +237,9 @@ class RunnableDataset(Generic[T_co]):
             RULES if options.optimize else (),
             parallelism=parallelism,
             ledger=ledger,
-            spill=SpillStore(options.spill_dir, None if limit is None else parse_size("Options.spill_limit", limit, 0)),
+            spill=SpillStore(
+                options.spill_dir, None if limit is None else parse_size("Options.spill_limit", limit, lambda: 0)
+            ),
         )
 
     def __repr__(self) -> str:
@@ -248,8 +250,8 @@ def _ledger(options: Options) -> Ledger:
     """The one that was given, or one of its own."""
     if isinstance(options.memory, Ledger):
         return options.memory
-    left = memory_left()
-    return Ledger(parse_size("Options.memory", _SHARE if options.memory is None else options.memory, left))
+    size = _SHARE if options.memory is None else options.memory
+    return Ledger(parse_size("Options.memory", size, memory_left))
 
 
 def _steps(node: Node) -> int:
