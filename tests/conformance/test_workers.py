@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import itertools
 import json
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -12,6 +13,7 @@ import pytest
 from conformance.case import Case, drain, record, recorded, resume, run_epoch, save, some_steps, steps
 from conformance.compare import assert_same_elements, assert_same_run
 from conformance.parametrize import every_case
+from conformance.pools import Pools
 from conformance.workers import can_use_processes, ends_in_function, has_function, last_on_threads, on_workers
 
 # Calls at once, on what, and how large blocks are: single rows make as many chunks as there can be.
@@ -22,7 +24,7 @@ WAYS = {
     "seven_threads": (7, "thread", 1),
     "auto": (2, "auto", 1),
 }
-# Processes take a while to start.
+# Processes take a while to start: most cases share some.
 SEVERAL = {"map.to_structure", "map.of_map", "filter.batched"}
 each_way = pytest.mark.parametrize("way", WAYS.values(), ids=WAYS.keys())
 
@@ -54,6 +56,20 @@ def test_a_state_saved_on_workers_resumes_without_or_on_others(case: Case, way: 
                 assert_same_run(drain(it, case, done=k), recording.run.tail(k), f"from step {k}:")
 
 
+@pytest.fixture(scope="module")
+def pools() -> Iterator[Pools]:
+    made = Pools()
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def shared_processes(pools: Pools) -> Iterator[None]:
+    with pools.lent():
+        yield
+
+
+@pytest.mark.usefixtures("shared_processes")
 @every_case(can_use_processes)
 def test_processes(case: Case) -> None:
     """A whole run with the state of every step, then from the middle of a run without processes and the reverse."""
@@ -74,10 +90,20 @@ def test_processes(case: Case) -> None:
             assert_same_run(drain(it, case, done=k), recording.run.tail(k), f"saved at step {k}:")
 
 
-@pytest.mark.parametrize("calls", [1, 7])
-@every_case(lambda case: can_use_processes(case) and case.id in SEVERAL)
-def test_other_numbers_of_processes(case: Case, calls: int) -> None:
-    dataset = on_workers(case.build(), calls, "process", 1)
+@pytest.mark.usefixtures("shared_processes")
+@every_case(lambda case: can_use_processes(case) and case.seeded)
+def test_same_epochs_on_any_number_of_processes(case: Case) -> None:
+    default = case.build()
+    expected = [run_epoch(default, case) for _ in range(2)]
+    for calls in (1, 2, 7):
+        dataset = on_workers(case.build(), calls, "process", 1)
+        for epoch in range(2):
+            assert_same_run(run_epoch(dataset, case), expected[epoch], f"{calls} processes, epoch {epoch}:")
+
+
+@every_case(lambda case: case.id in SEVERAL)
+def test_processes_of_its_own(case: Case) -> None:
+    dataset = on_workers(case.build(), 2, "process", 1)
     default = case.build()
     for epoch in range(2):
         assert_same_run(run_epoch(dataset, case), run_epoch(default, case), f"epoch {epoch}:")
