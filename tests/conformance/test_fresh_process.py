@@ -1,77 +1,92 @@
 """Resume in another process: nothing but the JSON of the state goes over.
 
-One child serves all cases (building the cases and importing NumPy costs more than running them), once per
-session that collects these tests.
+One child serves all cases (building the cases and importing NumPy costs more than running them).
 """
 
 from __future__ import annotations
 
-import json
 import os
 import pickle
 import subprocess
 import sys
+import traceback
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
-import forebay as fb
 from conformance.case import Case, Run, drain, recorded, resume, some_steps
-from conformance.cases import BY_ID, CASES
+from conformance.cases import BY_ID
 from conformance.compare import assert_same_run
 from conformance.parametrize import every_case
 
 TESTS = Path(__file__).parents[1]
+Tails = dict[int, Run] | str
 
 
-@pytest.fixture(scope="session")
-def child_results(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[int, Run] | str]:
-    folder = tmp_path_factory.mktemp("fresh-process")
-    wanted: dict[str, dict[int, str]] = {}
-    for case in CASES:
-        try:
-            recording = recorded(case.id)
-        except (fb.ForebayError, ArithmeticError, AttributeError, LookupError, TypeError, ValueError):
-            # A case that does not run fails in its own test, not here, where it would take all others along.
-            continue
-        wanted[case.id] = {k: recording.states[k] for k in some_steps(len(recording.run.elements))}
-    (folder / "states.json").write_text(json.dumps(wanted))
+@pytest.fixture(scope="module")
+def in_the_child() -> Iterator[Callable[[str, dict[int, str]], Tails]]:
+    """Has the child restore the states of a case; returns what followed each of them, or a traceback."""
     path = os.pathsep.join(filter(None, [str(TESTS), os.environ.get("PYTHONPATH")]))
-    subprocess.run(
-        [sys.executable, "-W", "error", "-m", "conformance.test_fresh_process", str(folder)],
+    with subprocess.Popen(
+        [sys.executable, "-W", "error", "-m", "conformance.test_fresh_process"],
         env={**os.environ, "PYTHONPATH": path},
-        check=True,
-        timeout=300,
-    )
-    return pickle.loads((folder / "tails.pickle").read_bytes())
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+    ) as child:
+        requests, answers = child.stdin, child.stdout
+        assert requests is not None
+        assert answers is not None
+
+        def ask(case_id: str, states: dict[int, str]) -> Tails:
+            pickle.dump((case_id, states), requests)
+            requests.flush()
+            return pickle.load(answers)
+
+        yield ask
+        # At the end of its input the child ends, and with it the block.
+        requests.close()
+        assert child.wait() == 0
 
 
 @every_case()
-def test_resume_in_a_fresh_process(case: Case, child_results: dict[str, dict[int, Run] | str]) -> None:
+def test_resume_in_a_fresh_process(case: Case, in_the_child: Callable[[str, dict[int, str]], Tails]) -> None:
     recording = recorded(case.id)
-    tails = child_results[case.id]
+    tails = in_the_child(case.id, {k: recording.states[k] for k in some_steps(len(recording.run.elements))})
     assert not isinstance(tails, str), f"in the child:\n{tails}"
     assert sorted(tails) == some_steps(len(recording.run.elements))
     for k, tail in tails.items():
         assert_same_run(tail, recording.run.tail(k), f"from step {k}:")
 
 
-def _serve(folder: Path) -> None:
-    """The child: restore every state and write down what follows."""
-    import traceback
+def _tails(case: Case, states: dict[int, str]) -> Tails:
+    tails = {}
+    try:
+        for k, state in states.items():
+            with resume(case.build(), state) as it:
+                tails[k] = drain(it, case, done=k)
+    except Exception:
+        return traceback.format_exc()
+    return tails
 
-    tails: dict[str, dict[int, Run] | str] = {}
-    for case_id, states in json.loads((folder / "states.json").read_text()).items():
-        case = BY_ID[case_id]
-        try:
-            tails[case_id] = {}
-            for k, state in states.items():
-                with resume(case.build(), state) as it:
-                    tails[case_id][int(k)] = drain(it, case, done=int(k))
-        except Exception:
-            tails[case_id] = traceback.format_exc()
-    (folder / "tails.pickle").write_bytes(pickle.dumps(tails))
+
+def _serve() -> None:
+    """The child: answers until nobody asks any more."""
+    answers = os.fdopen(os.dup(1), "wb")
+    # What a case prints is not an answer.
+    os.dup2(2, 1)
+    while request := _request():
+        case_id, states = request
+        pickle.dump(_tails(BY_ID[case_id], states), answers)
+        answers.flush()
+
+
+def _request() -> tuple[str, dict[int, str]] | None:
+    try:
+        return pickle.load(sys.stdin.buffer)
+    except EOFError:
+        return None
 
 
 if __name__ == "__main__":
-    _serve(Path(sys.argv[1]))
+    _serve()
