@@ -35,7 +35,7 @@ def test_same_epochs(case: Case, way: dict[str, Any]) -> None:
 def test_state_saved_by_default_resumes_in_another_way(case: Case, way: dict[str, Any]) -> None:
     # Step 0 is the whole run, compared with the default one also where there is no seed.
     recording = recorded(case.id)
-    for k in steps(len(recording.run.elements), at_most=16):
+    for k in steps(len(recording.run.elements), at_most=8):
         with resume(case.build_with(**way), recording.states[k]) as it:
             assert_same_run(drain(it, case, done=k), recording.run.tail(k), f"from step {k}:")
 
@@ -44,7 +44,7 @@ def test_state_saved_by_default_resumes_in_another_way(case: Case, way: dict[str
 @every_case()
 def test_state_saved_in_another_way_resumes_by_default(case: Case, way: dict[str, Any]) -> None:
     recording = record(case.build_with(**way), case)
-    for k in steps(len(recording.run.elements), at_most=16):
+    for k in steps(len(recording.run.elements), at_most=8):
         with resume(case.build(), recording.states[k]) as it:
             assert_same_run(drain(it, case, done=k), recording.run.tail(k), f"from step {k}:")
 
@@ -52,7 +52,7 @@ def test_state_saved_in_another_way_resumes_by_default(case: Case, way: dict[str
 @every_case(lambda case: case.seeded)
 def test_skip_is_the_tail(case: Case) -> None:
     run = recorded(case.id).run
-    for k in steps(len(run.elements), at_most=16):
+    for k in steps(len(run.elements), at_most=8):
         for optimize in (True, False):
             dataset = case.build().skip(k).with_options(_options(optimize))
             assert_same_run(run_epoch_after(dataset, case, k), run.tail(k), f"skip({k}):")
@@ -61,7 +61,7 @@ def test_skip_is_the_tail(case: Case) -> None:
 @every_case(lambda case: case.seeded)
 def test_take_is_the_head(case: Case) -> None:
     run = recorded(case.id).run
-    for k in steps(len(run.elements), at_most=16):
+    for k in steps(len(run.elements), at_most=8):
         for optimize in (True, False):
             dataset = case.build().take(k).with_options(_options(optimize))
             assert_same_elements(list(dataset), run.elements[:k], f"take({k}):")
@@ -85,7 +85,7 @@ def test_prefetch_changes_nothing(case: Case) -> None:
     dataset = case.build().prefetch(2)
     mine = record(dataset, case)
     assert_same_run(mine.run, recording.run)
-    for k in steps(len(mine.run.elements), at_most=12):
+    for k in steps(len(mine.run.elements), at_most=8):
         with resume(case.build().prefetch(2), mine.states[k]) as it:
             assert_same_run(drain(it, case, done=k), recording.run.tail(k), f"from step {k}:")
 

@@ -5,6 +5,13 @@ from collections.abc import Iterator
 import pytest
 
 from faults import support
+from faults.nursery import Nursery
+
+
+@pytest.fixture(scope="module")
+def nursery() -> Iterator[Nursery]:
+    with Nursery() as made:
+        yield made
 
 
 @pytest.fixture(autouse=True)

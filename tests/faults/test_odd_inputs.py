@@ -11,6 +11,7 @@ import forebay as fb
 from faults.support import assert_nothing_runs
 from forebay import Dataset
 from forebay.options import Autotune, Threading
+from processes.support import DEADLINE
 
 EXECUTORS = ["inline", "thread", "process", "auto"]
 
@@ -110,9 +111,16 @@ def test_a_pool_of_one_thread_reads_one_dataset_at_a_time(step: str, calls: int)
 
 
 def test_a_pool_of_eight_threads_does_call_several_at_a_time() -> None:
-    function = AtOnce()
-    assert list(Dataset.range(200).map(function, 8, executor="thread")) == list(range(200))
-    assert function.most > 1
+    meeting = threading.Barrier(2, timeout=DEADLINE)
+
+    def function(x: Any) -> Any:
+        if x < 2:
+            # Passes only with another call under way at the same time.
+            meeting.wait()
+        return x
+
+    mapped = Dataset.range(200).map(function, 8, executor="thread").with_options(fb.Options(block_bytes=1))
+    assert list(mapped) == list(range(200))
 
 
 @pytest.mark.parametrize("executor", EXECUTORS)

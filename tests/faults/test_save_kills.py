@@ -3,13 +3,12 @@
 import os
 import random
 import signal
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
 import forebay as fb
+from faults.nursery import Nursery
 
 Dataset = fb.Dataset
 
@@ -46,17 +45,12 @@ print(count)
 """
 
 
-def child(path: Path, point: int, when: str, *more: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-c", _CHILD, str(path), str(point), when, *more]
-    return subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
-
-
 @pytest.mark.parametrize("two_steps", [False, True], ids=["exchange", "two renames"])
-def test_kill_9_at_any_point_of_a_save(two_steps: bool, tmp_path: Path) -> None:
+def test_kill_9_at_any_point_of_a_save(two_steps: bool, tmp_path: Path, nursery: Nursery) -> None:
     more = ("two renames",) if two_steps else ()
     path = tmp_path / "d"
     Dataset.range(10).save(path)
-    whole = child(path, -1, "before", *more)
+    whole = nursery.run(_CHILD, path, -1, "before", *more)
     assert whole.returncode == 0, whole.stderr
     points = int(whole.stdout)
     generator = random.Random(11 + two_steps)
@@ -65,7 +59,7 @@ def test_kill_9_at_any_point_of_a_save(two_steps: bool, tmp_path: Path) -> None:
     old = 0
     for point in chosen:
         Dataset.range(10).save(path)
-        died = child(path, point, generator.choice(["before", "after"]), *more)
+        died = nursery.run(_CHILD, path, point, generator.choice(["before", "after"]), *more)
         assert died.returncode == -signal.SIGKILL, (point, died.stderr)
         if path.exists():
             loaded = Dataset.load(path)
@@ -81,9 +75,9 @@ def test_kill_9_at_any_point_of_a_save(two_steps: bool, tmp_path: Path) -> None:
     assert os.listdir(tmp_path) == ["d"]
 
 
-def test_kill_9_of_a_first_save_leaves_nothing_to_load(tmp_path: Path) -> None:
+def test_kill_9_of_a_first_save_leaves_nothing_to_load(tmp_path: Path, nursery: Nursery) -> None:
     for point in (1, 5, 12):
-        assert child(tmp_path / "d", point, "before").returncode == -signal.SIGKILL
+        assert nursery.run(_CHILD, tmp_path / "d", point, "before").returncode == -signal.SIGKILL
         with pytest.raises(fb.PlanError, match="no saved dataset"):
             Dataset.load(tmp_path / "d")
     Dataset.range(20).save(tmp_path / "d")

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-DEADLINE = 120
+DEADLINE = 300
 """Seconds after which something has plainly not happened; never what a test waits for when all is well."""
 
 

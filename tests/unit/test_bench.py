@@ -27,7 +27,7 @@ def batches(values):
 
 def python_m_bench(*arguments):
     command = [sys.executable, "-m", "bench", *arguments]
-    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=120)
+    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=300)
 
 
 def test_quick_run_of_forebay_writes_verified_samples(tmp_path):

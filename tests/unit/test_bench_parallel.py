@@ -205,7 +205,7 @@ def test_every_setting_of_a_grid_makes_the_same_elements(build):
 
 def test_quick_run_of_the_decompression(tmp_path):
     command = [sys.executable, "-m", "bench", "W7b", "--quick", "--only", "forebay", "--out", str(tmp_path)]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=120)
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, done.stderr
     (workload,) = json.loads((tmp_path / "partial.json").read_text())["workloads"]
     assert [entry["name"] for entry in workload["contenders"]] == ["forebay", "forebay auto", "forebay inline"]

@@ -34,7 +34,7 @@ def running() -> list[threading.Thread]:
 def meeting(parties: int) -> Callable[[Any], Any]:
     """A function that returns only once that many calls of it run at the same time."""
     barrier = threading.Barrier(parties)
-    return lambda _: (barrier.wait(60), threading.current_thread())[1]
+    return lambda _: (barrier.wait(300), threading.current_thread())[1]
 
 
 @pytest.mark.parametrize("make", [InlineExecutor, lambda make: ThreadExecutor(make, 3, "test")])
@@ -85,7 +85,7 @@ def test_up_and_down(start: Start) -> None:
     threads = {job.result() for job in [executor.submit(meet) for _ in range(3)]}
     assert len(threads) == 3
     executor.resize(1)
-    until = time.monotonic() + 60
+    until = time.monotonic() + 300
     while sum(thread.is_alive() for thread in threads) > 1:
         assert time.monotonic() < until
         time.sleep(0.001)
@@ -94,15 +94,15 @@ def test_up_and_down(start: Start) -> None:
 
 def test_jobs_that_nobody_has_begun_fail_at_close(start: Start) -> None:
     begun, go = threading.Event(), threading.Event()
-    executor = start(lambda: lambda: (begun.set(), go.wait(60)), 1)
+    executor = start(lambda: lambda: (begun.set(), go.wait(300)), 1)
     jobs = [executor.submit() for _ in range(3)]
-    begun.wait(60)
+    begun.wait(300)
     closing = threading.Thread(target=executor.close)
     closing.start()
     while not executor._closed:
         time.sleep(0.001)
     go.set()
-    closing.join(60)
+    closing.join(300)
     assert jobs[0].result() == (None, True)
     for job in jobs[1:]:
         with pytest.raises(ClosedError, match="test is closed"):

@@ -34,8 +34,8 @@ def test_the_next_datasets_are_opened_ahead():
 
     with iter(Dataset.range(6).flat_map(make, num_parallel_calls=2)) as iterator:
         next(iterator)
-        assert opened[1].wait(30)
-        assert opened[2].wait(30)
+        assert opened[1].wait(300)
+        assert opened[2].wait(300)
         assert not any(opened[index].is_set() for index in range(3, 6))
         assert 1 <= len(our_threads()) <= 2
         state = iterator.state_dict()
@@ -45,14 +45,14 @@ def test_the_next_datasets_are_opened_ahead():
     with iter(Dataset.range(6).flat_map(make, num_parallel_calls=2)) as iterator:
         iterator.load_state_dict(state, strict=False)
         next(iterator)
-        assert opened[2].wait(30)
+        assert opened[2].wait(300)
 
 
 def test_a_dataset_that_is_ready_overtakes():
     release = threading.Event()
 
     def late(x):
-        assert release.wait(30)
+        assert release.wait(300)
         return x
 
     def make(i):

@@ -168,7 +168,7 @@ def test_the_log_is_followed_exactly() -> None:
 
     def make(index: Any, length: Any) -> Dataset[Any]:
         def wait(x: Any) -> Any:
-            assert opened.wait(30)
+            assert opened.wait(300)
             return x
 
         rows = Dataset.range(1000 * index, 1000 * index + length)

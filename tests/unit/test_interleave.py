@@ -369,7 +369,7 @@ def test_no_thread_is_left(deterministic):
 
 def test_so_many_threads_work_at_once_and_no_more():
     lock = threading.Lock()
-    meeting = threading.Barrier(2, timeout=30)
+    meeting = threading.Barrier(2, timeout=300)
     working, most = 0, 0
 
     def slow(x):
@@ -400,8 +400,8 @@ def test_the_next_datasets_are_opened_ahead():
     with iter(fb.Dataset.range(9).interleave(make, 2, 1000, 2)) as iterator:
         next(iterator)
         # Element 1 has the next turn, in a thousand rows; element 2 has none before a dataset ends.
-        assert opened[1].wait(30)
-        assert opened[2].wait(30)
+        assert opened[1].wait(300)
+        assert opened[2].wait(300)
         assert not any(opened[index].is_set() for index in range(3, 9))
 
 
@@ -449,7 +449,7 @@ def test_whatever_is_ready_comes_first():
 
     def make(index, length):
         def late(x):
-            release.wait(30)
+            release.wait(300)
             return x
 
         return inner(index, length).map(late) if index == 0 else inner(index, length)

@@ -16,7 +16,7 @@ from forebay import AUTOTUNE, Dataset, FunctionError
 from unit.support import python, until_error
 
 ROW_BY_ROW = fb.Options(block_bytes=1)
-PATIENCE = 60  # Seconds after which something that must happen is held not to.
+PATIENCE = 300  # Seconds after which something that must happen is held not to.
 
 
 def workers() -> list[threading.Thread]:

@@ -106,14 +106,14 @@ def test_one_dataset_may_be_iterated_on_several_threads() -> None:
     barrier = threading.Barrier(4)
 
     def run(number: int) -> None:
-        barrier.wait(60)
+        barrier.wait(300)
         found[number] = list(dataset)
 
     threads = [threading.Thread(target=run, args=(n,)) for n in range(4)]
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join(60)
+        thread.join(300)
     assert len(found) == 4
     assert all(order == expected for order in found.values())
 

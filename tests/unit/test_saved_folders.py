@@ -287,7 +287,7 @@ for _ in range(15):
         subprocess.Popen([sys.executable, "-c", code, str(tmp_path / "d"), start], stderr=subprocess.PIPE, text=True)
         for start in ("0", "5000")
     ]
-    errors = [process.communicate(timeout=120)[1] for process in both]
+    errors = [process.communicate(timeout=300)[1] for process in both]
     assert errors == ["", ""]
     values = plain(list(Dataset.load(tmp_path / "d")))
     assert values in (list(range(1000)), list(range(5000, 6000)))

@@ -124,7 +124,7 @@ for size in (None, 1000):
     except fb.SpillError as error:
         print(str(error).partition(":")[0].partition(" ")[2])
 """
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60)
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=300)
     assert done.stdout == "bytes could not be spilled to disk\n" * 2
     assert resource.getrlimit(resource.RLIMIT_FSIZE)[0] != 200_000
 
@@ -155,6 +155,6 @@ it = iter(rows.shuffle().with_options(fb.Options(memory=50_000, spill_dir={str(t
 next(it)
 os.kill(os.getpid(), signal.SIGKILL)
 """
-    done = subprocess.run([sys.executable, "-c", code], check=False, timeout=60)
+    done = subprocess.run([sys.executable, "-c", code], check=False, timeout=300)
     assert done.returncode == -signal.SIGKILL
     assert list(tmp_path.iterdir()) == []
