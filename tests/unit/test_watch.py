@@ -72,18 +72,17 @@ def test_what_every_epoch_keeps_is_a_leak() -> None:
 
 def test_a_child_process_that_grows_is_a_leak_of_children() -> None:
     verdict = run("""
-        child = subprocess.Popen(
-            [sys.executable, "-c", "import sys; kept = [b'x' * 200_000 for line in sys.stdin]"], stdin=subprocess.PIPE
-        )
+        growing = "import sys; kept = [(b'x' * 200_000, print(flush=True)) for line in sys.stdin]"
+        child = subprocess.Popen([sys.executable, "-c", growing], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
         with fb.watch() as w:
-            # As many steps as the thread needs to look sixty times.
+            # As many steps as the thread needs to look sixty times, each answered: the child keeps pace with them.
             while len(w._children_bins.curve()) < 60:
                 child.stdin.write(b"\\n")
                 child.stdin.flush()
+                child.stdout.readline()
                 time.sleep(0.02)
                 w.step()
-        child.stdin.close()
-        child.wait()
+        child.communicate()
         tell(w)
         """)
     assert (verdict["kind"], verdict["where"]) == ("leak", "children")

@@ -21,9 +21,10 @@ def test_without_steps_a_clock_counts() -> None:
     verdict = run("""
         kept = []
         with fb.watch() as w:
-            while w._recorder.memory.count < 60:
+            for sample in range(60):
                 kept.append(np.ones(50_000))
-                time.sleep(0.01)
+                while w._recorder.memory.count <= sample:
+                    time.sleep(0.001)
         tell(w)
         """)
     assert (verdict["kind"], verdict["unit"]) == ("leak", "sample")

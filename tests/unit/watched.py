@@ -22,5 +22,5 @@ def tell(w):
 
 
 def run(code: str) -> dict[str, Any]:
-    found: dict[str, Any] = json.loads(python(BEFORE + textwrap.dedent(code), 120))
+    found: dict[str, Any] = json.loads(python(BEFORE + textwrap.dedent(code)))
     return found
