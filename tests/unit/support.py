@@ -95,7 +95,7 @@ def resumed(dataset: fb.Dataset[Any], state: Any, **how: Any) -> Any:
     return it
 
 
-def python(code: str, *arguments: str, timeout: float = 300) -> str:
+def python(code: str, timeout: float = 300, *arguments: str) -> str:
     """What a fresh interpreter prints; its errors fail the test."""
     done = subprocess.run(
         [sys.executable, "-c", code, *arguments], capture_output=True, text=True, timeout=timeout, check=False

@@ -350,7 +350,7 @@ if os.fork() == 0:
     {end or "sys.exit(0)"}
 os.wait()
 """
-    python(code, 60, str(tmp_path))
+    python(code, 300, str(tmp_path))
     assert list(tmp_path.iterdir()) == []
 
 

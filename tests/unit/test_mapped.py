@@ -123,7 +123,7 @@ with iter(dataset) as it:
     except fb.DataError as error:
         print(found, str(error).partition(path)[2])
 """
-    assert python(code, 60, str(path)) == "10  has become shorter than it was when the dataset was made\n"
+    assert python(code, 300, str(path)) == "10  has become shorter than it was when the dataset was made\n"
 
 
 def test_a_shorter_file_keeps_raising(path: Path) -> None:

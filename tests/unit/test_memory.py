@@ -37,7 +37,7 @@ def growth(dataset, every=16):
 
 
 def measured(code: str, *arguments: str) -> tuple[int, float]:
-    rows, grown = python(MEASURE + code, *arguments).split()
+    rows, grown = python(MEASURE + code, 300, *arguments).split()
     return int(rows), int(grown) / MB
 
 

@@ -76,7 +76,7 @@ def test_frameworks_take_what_comes_out(framework: str) -> None:
         pytest.skip(f"{framework} is not installed")
     number, before, after = FRAMEWORKS[framework]
     code = program("With PyTorch, JAX, Keras", number)
-    python(TEN_LINES + before + code + after, 180)
+    python(TEN_LINES + before + code + after, 300)
 
 
 def test_the_workers_of_a_loader_share_the_rows_of_an_epoch() -> None:
@@ -84,7 +84,7 @@ def test_the_workers_of_a_loader_share_the_rows_of_an_epoch() -> None:
         pytest.skip("torch is not installed")
     code = program("With PyTorch, JAX, Keras", 3).replace('train_step(batch["image"], batch["label"])', "note(batch)")
     note = "import torch\nlabels = np.arange(256)\ndef note(batch): seen.append(batch['label'].tolist())\n"
-    batches = eval(python(DATA + note + code + "print(seen)", 180))
+    batches = eval(python(DATA + note + code + "print(seen)", 300))
     assert len(batches) == 12
     epochs = [list(chain.from_iterable(batches[start : start + 4])) for start in (0, 4, 8)]
     assert all(sorted(epoch) == list(range(256)) for epoch in epochs)

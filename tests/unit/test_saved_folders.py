@@ -231,7 +231,7 @@ def test_classes_are_found_by_their_path(tmp_path: Path) -> None:
         "fb.Dataset.range(3).map(lambda x: Pair(x, -x)).save(sys.argv[1])\n"
         "assert list(fb.Dataset.load(sys.argv[1]))[1] == Pair(1, -1)"
     )
-    python(script, 60, str(tmp_path / "d"))
+    python(script, 300, str(tmp_path / "d"))
     with pytest.raises(fb.PlanError, match="Pair of __main__, which cannot be found"):
         Dataset.load(tmp_path / "d")
     pair = make_dataclass("pair", ["x", "y"])
@@ -260,7 +260,7 @@ try:
 except fb.PlanError as error:
     print(error)
 """
-    assert "pip install 'forebay[arrow]'" in python(code, 60, str(tmp_path / "d"))
+    assert "pip install 'forebay[arrow]'" in python(code, 300, str(tmp_path / "d"))
     assert entries(tmp_path) == []
 
 

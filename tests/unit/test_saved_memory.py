@@ -47,11 +47,11 @@ print(json.dumps([saving, reading, permuted]))
 
 def test_plain(tmp_path: Path) -> None:
     # 150 MB of rows.
-    saving, reading, permuted = json.loads(python(_CODE, 120, str(tmp_path / "d"), "None"))
+    saving, reading, permuted = json.loads(python(_CODE, 300, str(tmp_path / "d"), "None"))
     assert max(saving, reading, permuted) < 24
 
 
 def test_compressed(tmp_path: Path) -> None:
-    saving, reading, permuted = json.loads(python(_CODE, 120, str(tmp_path / "d"), "lz4"))
+    saving, reading, permuted = json.loads(python(_CODE, 300, str(tmp_path / "d"), "lz4"))
     # The batches decoded last, 16 MiB of them, and what the decoder's allocator keeps.
     assert max(saving, reading, permuted) < 64

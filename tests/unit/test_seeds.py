@@ -123,7 +123,7 @@ def test_the_epochs_after_a_resume_are_those_of_the_uninterrupted_run() -> None:
         "assert it.epoch == 1\n"
         "print(json.dumps([numbers(it), numbers(ds), numbers(ds)]))"
     )
-    assert json.loads(python(rest, 60, json.dumps(state))) == expected
+    assert json.loads(python(rest, 300, json.dumps(state))) == expected
     assert len({json.dumps(epoch) for epoch in expected}) == 3
 
 

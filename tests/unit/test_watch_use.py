@@ -22,7 +22,7 @@ def test_without_steps_a_clock_counts() -> None:
         kept = []
         with fb.watch() as w:
             for sample in range(60):
-                kept.append(np.ones(50_000))
+                kept.append(np.ones(250_000))
                 while w._recorder.memory.count <= sample:
                     time.sleep(0.001)
         tell(w)
