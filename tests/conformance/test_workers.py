@@ -18,7 +18,7 @@ from conformance.workers import can_use_processes, ends_in_function, has_functio
 
 # Calls at once, on what, and how large blocks are: single rows make as many chunks as there can be.
 WAYS = {
-    "inline": (2, "inline", 1),
+    "inline": (7, "inline", 1),
     "one_thread": (1, "thread", 1),
     "two_threads": (2, "thread", 40),
     "seven_threads": (7, "thread", 1),
@@ -26,34 +26,35 @@ WAYS = {
 }
 # Processes take a while to start: most cases share some.
 SEVERAL = {"map.to_structure", "map.of_map", "filter.batched"}
-each_way = pytest.mark.parametrize("way", WAYS.values(), ids=WAYS.keys())
 
 
-@each_way
 @every_case(lambda case: has_function(case) and case.seeded)
-def test_same_epochs(case: Case, way: tuple[int, str, int]) -> None:
-    default, other = case.build(), on_workers(case.build(), *way)
-    for epoch in range(2):
-        assert_same_run(run_epoch(other, case), run_epoch(default, case), f"epoch {epoch}:")
+def test_same_epochs(case: Case) -> None:
+    default = case.build()
+    expected = [run_epoch(default, case) for _ in range(2)]
+    for name, way in WAYS.items():
+        other = on_workers(case.build(), *way)
+        for epoch in range(2):
+            assert_same_run(run_epoch(other, case), expected[epoch], f"{name}, epoch {epoch}:")
 
 
-@each_way
 @every_case(has_function)
-def test_a_state_saved_without_workers_resumes_on_them(case: Case, way: tuple[int, str, int]) -> None:
+def test_a_state_saved_without_workers_resumes_on_them(case: Case) -> None:
     recording = recorded(case.id)
-    for k in steps(len(recording.run.elements), at_most=5):
-        with resume(on_workers(case.build(), *way), recording.states[k]) as it:
-            assert_same_run(drain(it, case, done=k), recording.run.tail(k), f"from step {k}:")
+    for name, way in WAYS.items():
+        for k in steps(len(recording.run.elements), at_most=5):
+            with resume(on_workers(case.build(), *way), recording.states[k]) as it:
+                assert_same_run(drain(it, case, done=k), recording.run.tail(k), f"{name}, from step {k}:")
 
 
-@each_way
 @every_case(has_function)
-def test_a_state_saved_on_workers_resumes_without_or_on_others(case: Case, way: tuple[int, str, int]) -> None:
-    recording = record(on_workers(case.build(), *way), case)
-    for k in steps(len(recording.run.elements), at_most=5):
-        for dataset in (case.build(), on_workers(case.build(), 3, "thread", 20)):
-            with resume(dataset, recording.states[k]) as it:
-                assert_same_run(drain(it, case, done=k), recording.run.tail(k), f"from step {k}:")
+def test_a_state_saved_on_workers_resumes_without_or_on_others(case: Case) -> None:
+    for name, way in WAYS.items():
+        recording = record(on_workers(case.build(), *way), case)
+        for k in steps(len(recording.run.elements), at_most=5):
+            for dataset in (case.build(), on_workers(case.build(), 3, "thread", 20)):
+                with resume(dataset, recording.states[k]) as it:
+                    assert_same_run(drain(it, case, done=k), recording.run.tail(k), f"{name}, from step {k}:")
 
 
 @pytest.fixture(scope="module")
