@@ -16,5 +16,6 @@ special about the stream (endless, ends in an error, differs from epoch to epoch
 | test_fresh_process.py | resume in another process |
 | test_state.py | state is small, plain JSON, of constant form, a snapshot |
 | test_plans.py | optimiser on = off, block boundaries anywhere, slices of the stream, states carried across |
+| test_workers.py | on 1, 2 and 7 threads and processes, in order and not; states carried across |
 | test_iterator.py | close, threads, two iterators at once, writing into what was received |
 """
