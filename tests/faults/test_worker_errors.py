@@ -195,11 +195,12 @@ def test_results_that_cannot_travel_stay_on_threads(monkeypatch: pytest.MonkeyPa
     with iter(dataset) as it:
         for number, element in enumerate(it):
             assert element["x"] == number
-            choice = dataset._parking.choices.get(str(dataset.plan.site))
+            choice = dataset._parking.choices.get(dataset.plan.site.key)
             if choice is not None and choice.kind == "thread":
                 counted.append(number)
                 if len(counted) > 200:
                     break
+    assert len(counted) > 200
     out = io.StringIO()
     dataset.explain(out)
     assert "processes are no way out" in out.getvalue()

@@ -105,7 +105,7 @@ def test_nothing_is_lost_and_nothing_comes_twice(name: str, block_bytes: int) ->
     taken: list[int] = []
     steps = 0
     while True:
-        if steps % 3 == 0 or steps < 5:
+        if steps % 7 == 0 or steps < 3:
             state = reload(iterator.state_dict())
             with iter(build(next(seeds)).with_options(options)) as resumed:
                 resumed.load_state_dict(state, strict=False)

@@ -56,14 +56,15 @@ def test_resume_at_every_element(cycle, turn, calls):
     lengths = [7, 3, 0, 9, 1, 1, 12, 2]
     calls = calls and min(calls, cycle)
     whole = expected(lengths, cycle, turn)
-    for size, optimize in [(1, True), (40, False), (1 << 20, True)]:
+    for number, (size, optimize) in enumerate([(1, True), (40, False), (1 << 20, True)]):
         iterator = iter(dataset(lengths, cycle, turn, calls, block_bytes=size, optimize=optimize))
         for position in range(len(whole) + 1):
             state = json.loads(json.dumps(iterator.state_dict()))
-            for other, parallel in [(size, None), (24, cycle), (1, None)]:
-                with iter(dataset(lengths, cycle, turn, parallel, block_bytes=other)) as resumed:
-                    resumed.load_state_dict(state)
-                    assert numbers(resumed) == whole[position:]
+            # In turn, so that every place is tried in all three ways from blocks of one size or another.
+            other, parallel = [(size, None), (24, cycle), (1, None)][(position + number) % 3]
+            with iter(dataset(lengths, cycle, turn, parallel, block_bytes=other)) as resumed:
+                resumed.load_state_dict(state)
+                assert numbers(resumed) == whole[position:]
             if position < len(whole):
                 assert int(next(iterator)) == whole[position]
         iterator.close()

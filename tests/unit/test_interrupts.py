@@ -19,7 +19,7 @@ import forebay as fb
 from forebay import Dataset
 from unit.support import assert_same
 
-MOST = 150  # Moments to try per dataset.
+MOST = 100  # Moments to try per dataset.
 PACKAGE = os.path.dirname(fb.__file__) + os.sep
 
 
