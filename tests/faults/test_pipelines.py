@@ -92,7 +92,7 @@ def settle_on_processes(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(auto, "_HOLDS", -1.0)
     monkeypatch.setattr(auto, "_BUSY", -1.0)
     monkeypatch.setattr(auto, "_TRIFLE", -1.0)
-    monkeypatch.setattr(GilProbe, "enough", property(lambda probe: probe.rows > 0 and probe._naps > 0))
+    monkeypatch.setattr(GilProbe, "enough", property(lambda probe: probe.rows > 0 and probe.seconds > 0))
 
 
 def deadly(die: Callable[[], Any], number: int) -> Callable[[Any], Any]:
