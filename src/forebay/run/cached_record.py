@@ -6,19 +6,21 @@ A record is a header, a description in JSON, and the payload: the pickled column
 import json
 import pickle
 import struct
-import zlib
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
+import numpy as np
+
 from forebay.block import Block, Cursor
 from forebay.errors import DataError, PlanError
 from forebay.run.files import OpenFile
+from forebay.storage.checked import checksum, read_checked
 
-HEADER = struct.Struct("<4sIIQ")
+HEADER = struct.Struct("<8sQQQ")
 """Magic, checksum of the rest of the header and of the description, bytes of the description and of the payload."""
-_MAGIC = b"FBC1"
-_TAIL = struct.Struct("<IQ")
+_MAGIC = b"FBCACHE2"
+_TAIL = struct.Struct("<QQ")
 # Arrays begin at multiples of this, so that what is read back can be used where it lies.
 _ALIGN = 64
 
@@ -89,15 +91,12 @@ def encode(block: Block, row: int, layout: str, offset: int, codec: str | None) 
     payload = [piece for part in parts for piece in (part, bytes(-len(part) % _ALIGN))]
     if codec is not None:
         payload = [_codec(codec)[0](b"".join(payload))]
-    checksum = 0
-    for piece in payload:
-        checksum = zlib.crc32(piece, checksum)
     total = sum(map(len, payload))
     # Offset and size are known to whoever finds the record in its file.
-    record = Record(row, block.rows, 0, 0, checksum, sizes, total, codec, block.cursor, layout)
+    record = Record(row, block.rows, 0, 0, checksum(*payload), sizes, total, codec, block.cursor, layout)
     text = json.dumps(record.to_json()).encode()
     tail = _TAIL.pack(len(text), total)
-    header = _MAGIC + struct.pack("<I", zlib.crc32(text, zlib.crc32(tail))) + tail
+    header = _MAGIC + struct.pack("<Q", checksum(tail, text)) + tail
     return replace(record, offset=offset, nbytes=len(header) + len(text) + total), [header, text, *payload]
 
 
@@ -106,20 +105,21 @@ def describe(file: OpenFile, offset: int, size: int) -> Record | None:
     header = file.read(offset, HEADER.size) if offset + HEADER.size <= size else None
     if header is None:
         return None
-    magic, checksum, length, total = HEADER.unpack(header)
+    magic, expected, length, total = HEADER.unpack(header)
     nbytes = HEADER.size + length + total
     if magic != _MAGIC or offset + nbytes > size:
         return None
     text = file.read(offset + HEADER.size, length)
-    if text is None or zlib.crc32(text, zlib.crc32(header[8:])) != checksum:
+    if text is None or checksum(header[-_TAIL.size :], text) != expected:
         return None
     return replace(Record.from_json(json.loads(bytes(text))), offset=offset, nbytes=nbytes)
 
 
 def decode(file: OpenFile, record: Record) -> Block | None:
     """The block in memory of its own; None if it is not what was written, or its classes are no longer there."""
-    payload = file.read(record.end - record.payload, record.payload)
-    if payload is None or zlib.crc32(payload) != record.checksum:
+    # Unlike a bytearray, not filled with zeros first, and aligned.
+    payload = np.empty(record.payload, np.uint8).data
+    if read_checked(file.number, record.end - record.payload, payload) != record.checksum:
         return None
     if record.codec is not None:
         size = sum(size + -size % _ALIGN for size in record.parts)

@@ -7,34 +7,45 @@ a crash and nothing that two runs could confuse.
 import errno
 import os
 import pickle
+<<<<<<< HEAD
 import struct
+=======
+import tempfile
+>>>>>>> 855a23b (External shuffle of fixed-size rows as records, written and read on a thread of their own; faster checksums)
 import threading
 import warnings
 import weakref
-import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from forebay.block import Block, Cursor, Structure
 from forebay.errors import DataError, SpillError
+from forebay.storage.checked import checksum, read_checked
 
-_HEADER = struct.Struct("<IIQ")
-"""Checksum of all that follows it, number of parts, and bytes of all parts."""
-_CHECKED = 4
-_SIZE = struct.Struct("<Q")
+# Arrays begin at multiples of this, so that what is read back can be used where it lies.
+_ALIGN = 64
+_SHORTER = "a file of what was spilled to disk has become shorter"
 _IOV_MAX = 512
 
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where a block lies in a file."""
+    """Where a block lies in a file, and how to tell that it has come back whole.
+
+    All that is known of it stays in memory with the file, which nobody else can read: in the file are the pickled
+    columns and the arrays' own bytes, whose sizes are `parts`.
+    """
 
     offset: int
     nbytes: int
     rows: int
+    checksum: int
+    parts: tuple[int, ...]
 
 
 class SpillStore:
@@ -112,36 +123,39 @@ class SpillFile:
     def append(self, block: Block) -> tuple[Place, int]:
         """Write a block behind the others; where it is, and the number that its structure goes by."""
         structure = self._number_of(block.structure)
-        parts: list[Any] = []
-        columns = _dumps(block.columns, parts)
-        buffers: list[memoryview] = [part.raw() for part in parts]
-        sizes = b"".join(_SIZE.pack(size) for size in (len(columns), *map(len, buffers)))
-        total = len(sizes) + len(columns) + sum(map(len, buffers))
-        header = _HEADER.pack(0, 1 + len(buffers), total)
-        checksum = zlib.crc32(columns, zlib.crc32(sizes, zlib.crc32(header[_CHECKED:])))
-        for buffer in buffers:
-            checksum = zlib.crc32(buffer, checksum)
-        header = _HEADER.pack(checksum, 1 + len(buffers), total)
-        place = Place(len(self), _HEADER.size + total, block.rows)
-        self.write(place.offset, [header, sizes, columns, *buffers])
+        buffers: list[Any] = []
+        columns = _dumps(block.columns, buffers)
+        parts = [columns, *(buffer.raw() for buffer in buffers)]
+        pieces = [piece for part in parts for piece in (part, bytes(-len(part) % _ALIGN))]
+        place = Place(
+            len(self), sum(map(len, pieces)), block.rows, checksum(*pieces), tuple(len(part) for part in parts)
+        )
+        self.write(place.offset, pieces)
         return place, structure
 
     def read(self, place: Place, structure: int, cursor: Cursor) -> Block:
         """The block at that place, in memory of its own."""
-        data = memoryview(bytearray(place.nbytes))
-        self._read_into(place.offset, data)
-        checksum, count, total = _HEADER.unpack_from(data)
-        body = data[_HEADER.size :]
-        if total != len(body) or zlib.crc32(data[_CHECKED:]) != checksum:
-            raise DataError("a block that was spilled to disk has come back changed: the disk or its memory is faulty")
-        ends = _HEADER.size + _SIZE.size * count
-        parts = []
-        for i in range(count):
-            (size,) = _SIZE.unpack_from(body, i * _SIZE.size)
-            parts.append(data[ends : ends + size])
-            ends += size
+        # Unlike a bytearray, not filled with zeros first.
+        data = np.empty(place.nbytes, np.uint8).data
+        self.read_into(place.offset, data, place.checksum)
+        parts, begin = [], 0
+        for size in place.parts:
+            parts.append(data[begin : begin + size])
+            begin += size + -size % _ALIGN
         columns = pickle.loads(parts[0], buffers=parts[1:])
         return Block(self._structures[structure], columns, place.rows, cursor)
+
+    def read_into(self, offset: int, out: Any, expected: int) -> None:
+        """Fill `out` from a place. DataError if these bytes do not have the checksum that they had."""
+        found = read_checked(self.fileno, offset, out)
+        if found is None:
+            raise DataError(_SHORTER)
+        if found != expected:
+            raise DataError("what was spilled to disk has come back changed: the disk or its memory is faulty")
+
+    def will_need(self, offset: int, size: int) -> None:
+        """Have the system read these bytes from the disk, if they are not in memory, while other work is done."""
+        os.posix_fadvise(self.fileno, offset, size, os.POSIX_FADV_WILLNEED)
 
     def write(self, offset: int, parts: list[Any]) -> None:
         """Bytes at a place, which may be the end."""
@@ -196,7 +210,7 @@ class SpillFile:
         while done < len(data):
             got = os.preadv(self.fileno, [data[done:]], offset + done)
             if got == 0:
-                raise DataError("a file of spilled blocks has become shorter")
+                raise DataError(_SHORTER)
             done += got
 
     def _number_of(self, structure: Structure) -> int:

@@ -12,12 +12,12 @@ from forebay.block.dense import Dense
 from forebay.block.ragged import Ragged
 from forebay.block.spec import TEXT
 from forebay.block.strings import Strings
-from forebay.storage.file_reader import StoredFile
+from forebay.storage.file_reader import Source, StoredFile
 from forebay.storage.leaf import Leaf
 from forebay.storage.values import as_dtype, is_text, parts, stored_dtype
 
-Span = tuple[StoredFile, Indices, int, int]
-"""Rows from one number to another, of the batch of a file whose buffers lie at these places."""
+Span = tuple[Source, Indices, int, int]
+"""Rows from one number to another, of the batch whose buffers lie at these places of a file."""
 
 
 class DirectColumn(ABC):
@@ -74,9 +74,10 @@ class _Fixed(DirectColumn):
         """One read for each batch."""
         out = np.empty((sum(stop - start for _, _, start, stop in spans), *self._shape), self._stored)
         done, content = 0, _bytes(out)
-        for file, at, start, stop in spans:
+        for source, at, start, stop in spans:
             size = (stop - start) * self._width
-            file.read_rows(at[:1] + start * self._width, content[done : done + size])
+            if size:
+                source.fill(int(at[0]) + start * self._width, content[done : done + size])
             done += size
         return self._dense(out)
 
@@ -104,11 +105,11 @@ class _Uneven(DirectColumn):
     def read(self, spans: Sequence[Span]) -> Column:
         """Two reads for each batch."""
         columns = []
-        for file, at, start, stop in spans:
+        for source, at, start, stop in spans:
             offsets = np.empty(stop - start + 1, np.int64)
-            file.read_rows(at[:1] + start * 8, _bytes(offsets))
+            source.fill(int(at[0]) + start * 8, _bytes(offsets))
             first, last = (int(at[1]) + int(offsets[i]) * self._item for i in (0, -1))
-            columns.append(self._column(file.read(first, last), offsets - offsets[0]))
+            columns.append(self._column(source.read(first, last), offsets - offsets[0]))
         return concat_columns(columns)
 
     @abstractmethod
