@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from forebay.block import START, Block, Cursor, Indices, RowError, Uniform, concat_blocks
+from forebay.block.aligned import aligned_empty
 from forebay.block.dense import Dense
 from forebay.ops.progress import Progress
 from forebay.run import Operator, Pace, Reader, Setup, Site
@@ -234,7 +235,7 @@ class ExternalShuffle(Operator):
         if self._layout is not None:
             layout, scatter = self._layout, self._new_scatter(self._layout, part.bits)
             for number, size in enumerate(part.chunks.sizes):
-                records = np.empty(size, np.uint8)
+                records = aligned_empty((size,))
                 part.chunks.read(self._file, number, records)
                 scatter.add(layout.words(records), [(records, layout.width, 0)])
             for each, chunks in zip(parts, scatter.finish()):
@@ -251,7 +252,7 @@ class ExternalShuffle(Operator):
         if part.pieces or layout is None:
             return partial(self._given_blocks, part, skip)
         if len(room[slot]) < part.chunks.nbytes:
-            room[slot] = np.empty(part.chunks.nbytes, np.uint8)
+            room[slot] = aligned_empty((part.chunks.nbytes,))
         self._lease.note(len(room[0]) + len(room[1]))
         errand = self._errands.do(partial(_sorted_records, part.chunks, file, layout, room[slot]))
 
@@ -265,7 +266,7 @@ class ExternalShuffle(Operator):
         assert self._file is not None
         blocks = [self._file.read(*piece, START) for piece in part.pieces]
         if self._layout is not None and part.chunks.nbytes:
-            records = part.chunks.read_all(self._file, np.empty(part.chunks.nbytes, np.uint8))
+            records = part.chunks.read_all(self._file, aligned_empty((part.chunks.nbytes,)))
             word = self._layout.words(records)
             blocks.insert(0, _with_words(word, self._layout.rows(records, np.arange(len(word)))))
         rows = concat_blocks(blocks)

@@ -10,9 +10,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
-import numpy as np
-
 from forebay.block import Block, Cursor
+from forebay.block.aligned import ALIGN, aligned_empty
 from forebay.errors import DataError, PlanError
 from forebay.run.files import OpenFile
 from forebay.storage.checked import checksum, read_checked
@@ -21,8 +20,6 @@ HEADER = struct.Struct("<8sQQQ")
 """Magic, checksum of the rest of the header and of the description, bytes of the description and of the payload."""
 _MAGIC = b"FBCACHE2"
 _TAIL = struct.Struct("<QQ")
-# Arrays begin at multiples of this, so that what is read back can be used where it lies.
-_ALIGN = 64
 
 CODECS: dict[str, tuple[str, str]] = {"zstd": ("zstandard", "zstandard"), "lz4": ("lz4.frame", "lz4")}
 """By name: the module that does it, and the package that has it."""
@@ -88,13 +85,14 @@ def encode(block: Block, row: int, layout: str, offset: int, codec: str | None) 
         ) from error
     parts = [first, *(buffer.raw() for buffer in buffers)]
     sizes = tuple(map(len, parts))
-    payload = [piece for part in parts for piece in (part, bytes(-len(part) % _ALIGN))]
+    payload = [piece for part in parts for piece in (part, bytes(-len(part) % ALIGN))]
     if codec is not None:
         payload = [_codec(codec)[0](b"".join(payload))]
     total = sum(map(len, payload))
     # Offset and size are known to whoever finds the record in its file.
     record = Record(row, block.rows, 0, 0, checksum(*payload), sizes, total, codec, block.cursor, layout)
     text = json.dumps(record.to_json()).encode()
+    text += b" " * (-(offset + HEADER.size + len(text)) % ALIGN)
     tail = _TAIL.pack(len(text), total)
     header = _MAGIC + struct.pack("<Q", checksum(tail, text)) + tail
     return replace(record, offset=offset, nbytes=len(header) + len(text) + total), [header, text, *payload]
@@ -117,17 +115,16 @@ def describe(file: OpenFile, offset: int, size: int) -> Record | None:
 
 def decode(file: OpenFile, record: Record) -> Block | None:
     """The block in memory of its own; None if it is not what was written, or its classes are no longer there."""
-    # Unlike a bytearray, not filled with zeros first, and aligned.
-    payload = np.empty(record.payload, np.uint8).data
+    payload = aligned_empty((record.payload,)).data
     if read_checked(file.number, record.end - record.payload, payload) != record.checksum:
         return None
     if record.codec is not None:
-        size = sum(size + -size % _ALIGN for size in record.parts)
+        size = sum(size + -size % ALIGN for size in record.parts)
         payload = memoryview(bytearray(_codec(record.codec)[1](payload, size)))
     parts, begin = [], 0
     for size in record.parts:
         parts.append(payload[begin : begin + size])
-        begin += size + -size % _ALIGN
+        begin += size + -size % ALIGN
     try:
         structure, columns = pickle.loads(parts[0], buffers=parts[1:])
     except (pickle.UnpicklingError, AttributeError, ImportError, TypeError):

@@ -4,7 +4,7 @@ from array import array
 from collections import deque
 from dataclasses import dataclass, field
 from functools import partial
-from math import prod
+from math import gcd, prod
 from typing import Any
 
 import numpy as np
@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from forebay._native import gather_rows, place_rows, scatter_rows
 from forebay.block import Block, Indices, Structure
+from forebay.block.aligned import ALIGN, aligned_empty
 from forebay.block.dense import Dense
 from forebay.run.errands import Errand, Errands
 from forebay.run.spill import SpillFile
@@ -68,7 +69,7 @@ class Layout:
         """The rows of these records in that order, without their words, in memory of their own."""
         columns, offset = [], _WORD
         for (dtype, shape), width in zip(self._rows, self._widths):
-            values = np.empty((len(order), *shape), dtype)
+            values = aligned_empty((len(order), *shape), dtype)
             if width:
                 gather_rows(records, self.width, offset, order, _bytes(values))
             columns.append(Dense(values))
@@ -131,7 +132,9 @@ class Scatter:
         self._shift = shift
         spare = max(2, buckets // _SPARE)
         self._room = max(1, nbytes // ((buckets + spare) * width))
-        self._slots = np.empty((buckets + spare) * self._room * width, np.uint8)
+        # Whole pieces of the alignment, in the file and where they are read to one behind another.
+        self._room -= self._room % (ALIGN // gcd(ALIGN, width)) if self._room > ALIGN else 0
+        self._slots = aligned_empty(((buckets + spare) * self._room * width,))
         # The first record of each bucket's slot, and how many are in it.
         self._first = np.arange(buckets, dtype=np.int64) * self._room
         self._filled = np.zeros(buckets, np.int64)
@@ -188,6 +191,6 @@ class Scatter:
 
 
 def _append(file: SpillFile, data: Bytes) -> tuple[int, int]:
-    digest, offset = checksum(data), len(file)
+    digest, offset = checksum(data), -(-len(file) // ALIGN) * ALIGN
     file.write(offset, [data])
     return offset, digest

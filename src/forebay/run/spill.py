@@ -23,22 +23,26 @@ from typing import Any
 
 import numpy as np
 
-from forebay.block import Block, Cursor, Structure
+from forebay.block import Block, Column, Cursor, Structure
+from forebay.block.aligned import ALIGN, aligned_empty
+from forebay.block.dense import Dense
 from forebay.errors import DataError, SpillError
 from forebay.storage.checked import checksum, read_checked
 
-# Arrays begin at multiples of this, so that what is read back can be used where it lies.
-_ALIGN = 64
 _SHORTER = "a file of what was spilled to disk has become shorter"
 _IOV_MAX = 512
+
+
+Rows = tuple[tuple[np.dtype[Any], tuple[int, ...]], ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Place:
     """Where a block lies in a file, and how to tell that it has come back whole.
 
-    All that is known of it stays in memory with the file, which nobody else can read: in the file are the pickled
-    columns and the arrays' own bytes, whose sizes are `parts`.
+    All that is known of it stays in memory with the file, which nobody else can read. In the file are the arrays' own
+    bytes, one behind another; `dense` has the dtype of each and the shape of its rows. Columns of other kinds are
+    pickled, and `parts` are the sizes of the pickle and of the arrays behind it.
     """
 
     offset: int
@@ -46,6 +50,7 @@ class Place:
     rows: int
     checksum: int
     parts: tuple[int, ...]
+    dense: "Rows | None"
 
 
 class SpillStore:
@@ -115,6 +120,7 @@ class SpillFile:
         self.fileno = file
         self._size = [0]
         self._structures: list[Structure] = []
+        self._dense: Rows | None = None
         self._close = weakref.finalize(self, _close, store, file, self._size)
 
     def __len__(self) -> int:
@@ -123,26 +129,38 @@ class SpillFile:
     def append(self, block: Block) -> tuple[Place, int]:
         """Write a block behind the others; where it is, and the number that its structure goes by."""
         structure = self._number_of(block.structure)
-        buffers: list[Any] = []
-        columns = _dumps(block.columns, buffers)
-        parts = [columns, *(buffer.raw() for buffer in buffers)]
-        pieces = [piece for part in parts for piece in (part, bytes(-len(part) % _ALIGN))]
-        place = Place(
-            len(self), sum(map(len, pieces)), block.rows, checksum(*pieces), tuple(len(part) for part in parts)
-        )
+        dense = _dense(block)
+        parts: list[Any] = []
+        if dense is not None:
+            parts += [_raw(column) for column in block.columns]
+        else:
+            buffers: list[Any] = []
+            parts += [_dumps(block.columns, buffers), *(buffer.raw() for buffer in buffers)]
+        pieces = [piece for part in parts for piece in (part, bytes(-len(part) % ALIGN))]
+        # Blocks are mostly like the one before, and share what tells of it.
+        if dense == self._dense:
+            dense = self._dense
+        self._dense = dense
+        sizes = () if dense is not None else tuple(map(len, parts))
+        place = Place(len(self), sum(map(len, pieces)), block.rows, checksum(*pieces), sizes, dense)
         self.write(place.offset, pieces)
         return place, structure
 
     def read(self, place: Place, structure: int, cursor: Cursor) -> Block:
         """The block at that place, in memory of its own."""
-        # Unlike a bytearray, not filled with zeros first.
-        data = np.empty(place.nbytes, np.uint8).data
+        data = aligned_empty((place.nbytes,)).data
         self.read_into(place.offset, data, place.checksum)
         parts, begin = [], 0
-        for size in place.parts:
-            parts.append(data[begin : begin + size])
-            begin += size + -size % _ALIGN
-        columns = pickle.loads(parts[0], buffers=parts[1:])
+        columns: list[Column] = []
+        if place.dense is not None:
+            for dtype, shape in place.dense:
+                columns.append(Dense(np.ndarray((place.rows, *shape), dtype, data, begin)))
+                begin += columns[-1].nbytes + -columns[-1].nbytes % ALIGN
+        else:
+            for size in place.parts:
+                parts.append(data[begin : begin + size])
+                begin += size + -size % ALIGN
+            columns = pickle.loads(parts[0], buffers=parts[1:])
         return Block(self._structures[structure], columns, place.rows, cursor)
 
     def read_into(self, offset: int, out: Any, expected: int) -> None:
@@ -223,6 +241,19 @@ class SpillFile:
     def close(self) -> None:
         """Free the disk space."""
         self._close()
+
+
+def _dense(block: Block) -> "Rows | None":
+    """Dtypes and shapes of rows whose memory says all there is; None if there are others."""
+    columns = [column for column in block.columns if isinstance(column, Dense)]
+    if len(columns) < len(block.columns) or any(column.values.dtype.hasobject for column in columns):
+        return None
+    return tuple((column.values.dtype, column.values.shape[1:]) for column in columns)
+
+
+def _raw(column: Column) -> Any:
+    assert isinstance(column, Dense)
+    return np.ascontiguousarray(column.values).reshape(-1).view(np.uint8).data
 
 
 def _dumps(columns: Any, parts: list[Any]) -> bytes:

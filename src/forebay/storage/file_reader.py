@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from forebay._native import read_ranges, read_rows
 from forebay.block import Indices
+from forebay.block.aligned import aligned_empty
 from forebay.errors import DataError
 from forebay.storage.arrow import arrow, checksum_text
 from forebay.storage.checked import read_checked
@@ -32,7 +33,7 @@ class Source(ABC):
 
     def read(self, start: int, stop: int) -> Bytes:
         """The bytes from start to stop, in memory of their own."""
-        out = np.empty(stop - start, np.uint8)
+        out = aligned_empty((stop - start,))
         if len(out):
             self.fill(start, out)
         return out
@@ -96,7 +97,7 @@ class StoredFile(Source):
     def batch_bytes(self, batch: int) -> Bytes:
         """A batch as it lies in the file, checked. DataError if it is not what was saved."""
         start, stop = self.info.span(batch)
-        data = np.empty(stop - start, np.uint8)
+        data = aligned_empty((stop - start,))
         try:
             found = read_checked(self._file, start, data)
         except OSError as error:

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from forebay.block import Column, Indices
+from forebay.block.aligned import aligned_empty
 from forebay.block.build import concat_columns
 from forebay.block.dense import Dense
 from forebay.block.ragged import Ragged
@@ -66,13 +67,13 @@ class _Fixed(DirectColumn):
 
     def gather(self, file: StoredFile, at: Indices, rows: Indices) -> Column:
         """A read for each row."""
-        out = np.empty((len(rows), *self._shape), self._stored)
+        out = aligned_empty((len(rows), *self._shape), self._stored)
         file.read_rows(at[:, 0] + rows * self._width, _bytes(out))
         return self._dense(out)
 
     def read(self, spans: Sequence[Span]) -> Column:
         """One read for each batch."""
-        out = np.empty((sum(stop - start for _, _, start, stop in spans), *self._shape), self._stored)
+        out = aligned_empty((sum(stop - start for _, _, start, stop in spans), *self._shape), self._stored)
         done, content = 0, _bytes(out)
         for source, at, start, stop in spans:
             size = (stop - start) * self._width
