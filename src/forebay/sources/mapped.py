@@ -69,7 +69,7 @@ class FileRows:
 
     def read(self, start: int, stop: int) -> Dense:
         """Rows start to stop, in one piece where they lie in one piece."""
-        rows = aligned_empty((stop - start, *self._shape), self._dtype)
+        rows = aligned_empty((stop - start, *self._shape), self._dtype, self._offset + start * self._stride)
         if rows.nbytes == (stop - start) * self._stride:
             self._read(np.array([start]), self._stride, rows)
         elif rows.nbytes:

@@ -33,7 +33,7 @@ class Source(ABC):
 
     def read(self, start: int, stop: int) -> Bytes:
         """The bytes from start to stop, in memory of their own."""
-        out = aligned_empty((stop - start,))
+        out = aligned_empty((stop - start,), place=start)
         if len(out):
             self.fill(start, out)
         return out
@@ -97,7 +97,7 @@ class StoredFile(Source):
     def batch_bytes(self, batch: int) -> Bytes:
         """A batch as it lies in the file, checked. DataError if it is not what was saved."""
         start, stop = self.info.span(batch)
-        data = aligned_empty((stop - start,))
+        data = aligned_empty((stop - start,), place=start)
         try:
             found = read_checked(self._file, start, data)
         except OSError as error:

@@ -73,7 +73,12 @@ class _Fixed(DirectColumn):
 
     def read(self, spans: Sequence[Span]) -> Column:
         """One read for each batch."""
-        out = aligned_empty((sum(stop - start for _, _, start, stop in spans), *self._shape), self._stored)
+        # Rows of several batches lie in the file as they will in memory only for one of them.
+        counts = [stop - start for _, _, start, stop in spans]
+        largest = max(range(len(spans)), key=counts.__getitem__)
+        _, at, start, _ = spans[largest]
+        place = int(at[0]) + (start - sum(counts[:largest])) * self._width
+        out = aligned_empty((sum(counts), *self._shape), self._stored, place)
         done, content = 0, _bytes(out)
         for source, at, start, stop in spans:
             size = (stop - start) * self._width
