@@ -162,6 +162,7 @@ nb::tuple lock_wait(double nap) {
   const std::chrono::duration<double> waited = Clock::now() - asked;
   const double in_line = static_cast<double>(forebay::queued_nanoseconds() - queued) * 1e-9;
   return nb::make_tuple(waited.count() > in_line ? waited.count() - in_line : 0.0, in_line);
+}
 
 std::size_t place_rows(Words words, unsigned shift, Ints first, IntsOut filled, std::int64_t room, IntsOut places) {
   const std::size_t buckets = first.size();

@@ -7,11 +7,6 @@ a crash and nothing that two runs could confuse.
 import errno
 import os
 import pickle
-<<<<<<< HEAD
-import struct
-=======
-import tempfile
->>>>>>> 855a23b (External shuffle of fixed-size rows as records, written and read on a thread of their own; faster checksums)
 import threading
 import warnings
 import weakref
