@@ -70,6 +70,11 @@ class WorkloadResult:
         outcome = self.outcome(contender)
         return outcome.median if outcome else None
 
+    def values(self, contender: str) -> list[float]:
+        """One for each round."""
+        outcome = self.outcome(contender)
+        return [sample["value"] for sample in outcome.samples] if outcome else []
+
     def fact(self, contender: str, key: str) -> Any:
         outcome = self.outcome(contender)
         if outcome is None or not outcome.samples:

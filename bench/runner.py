@@ -5,9 +5,12 @@ from __future__ import annotations
 import importlib.util
 import json
 import os
+import signal
 import subprocess
 import sys
-from collections.abc import Callable, Iterable
+import tempfile
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from bench.results import Outcome, WorkloadResult
@@ -31,11 +34,13 @@ class ChildFailed(Exception):
     """The contender's process ended without a sample; the message is the last line it wrote."""
 
 
-def measure(workload: Workload, contender: Contender, rows: int, verify: bool) -> Sample:
+def measure(workload: Workload, contender: Contender, rows: int, verify: bool, folder: Path | None = None) -> Sample:
     """One sample from a fresh interpreter."""
     command = [sys.executable, "-m", "bench.child", workload.name, contender.name, str(rows)]
     if verify:
         command.append("--verify")
+    if folder is not None:
+        command.append(f"--folder={folder}")
     try:
         done = subprocess.run(
             command,
@@ -50,9 +55,25 @@ def measure(workload: Workload, contender: Contender, rows: int, verify: bool) -
         raise ChildFailed(f"gave up after {TIMEOUT} s") from None
     if done.returncode != 0:
         lines = done.stderr.strip().splitlines()
-        raise ChildFailed(lines[-1] if lines else f"exit code {done.returncode}")
+        raise ChildFailed(_ended(done.returncode) + (lines[-1].strip() if lines else f"exit code {done.returncode}"))
     sample: Sample = json.loads(done.stdout)
     return sample
+
+
+def _ended(code: int) -> str:
+    """How a process ended that did not end by itself."""
+    return f"killed by {signal.Signals(-code).name}: " if code < 0 else ""
+
+
+@contextmanager
+def _prepared(workload: Workload, quick: bool) -> Iterator[Path | None]:
+    """A folder with the workload's files. TMPDIR says on which disk."""
+    if workload.prepare is None:
+        yield None
+        return
+    with tempfile.TemporaryDirectory(prefix="forebay-bench-") as name:
+        workload.prepare(Path(name), workload.quick_rows if quick else workload.rows)
+        yield Path(name)
 
 
 def run(
@@ -67,16 +88,17 @@ def run(
     for outcome in outcomes:
         if importlib.util.find_spec(outcome.contender.library) is None:
             outcome.problem = NOT_INSTALLED
-    for index in range(rounds):
-        for outcome in outcomes:
-            report(f"{workload.name} round {index + 1}/{rounds}", outcome)
-            if outcome.problem:
-                continue
-            try:
-                sample = measure(workload, outcome.contender, outcome.rows, verify=index == 0)
-            except ChildFailed as error:
-                outcome.problem = str(error)
-                outcome.samples.clear()
-            else:
-                outcome.samples.append(sample)
+    with _prepared(workload, quick) as folder:
+        for index in range(rounds):
+            for outcome in outcomes:
+                report(f"{workload.name} round {index + 1}/{rounds}", outcome)
+                if outcome.problem:
+                    continue
+                try:
+                    sample = measure(workload, outcome.contender, outcome.rows, index == 0, folder)
+                except ChildFailed as error:
+                    outcome.problem = str(error)
+                    outcome.samples.clear()
+                else:
+                    outcome.samples.append(sample)
     return WorkloadResult(workload, outcomes)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import statistics
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, Protocol
 
 Sample = dict[str, Any]
@@ -19,6 +21,15 @@ class Task:
     rows: int
     verify: bool
     """Check every row that comes out, after the timed part."""
+    folder: Path | None = None
+    """Where the workload's files are, if it prepares any."""
+
+    @property
+    def files(self) -> Path:
+        """The same for those who need it."""
+        if self.folder is None:
+            raise ValueError("this workload has prepared no files")
+        return self.folder
 
 
 @dataclass(frozen=True)
@@ -60,6 +71,8 @@ class Figures(Protocol):
     """The medians a target may ask for; None for a contender that did not run."""
 
     def value(self, contender: str) -> float | None: ...
+
+    def values(self, contender: str) -> list[float]: ...
 
     def fact(self, contender: str, key: str) -> Any: ...
 
@@ -114,6 +127,42 @@ class AtLeast:
         if ours is None or others is None:
             return Verdict(text, "not measured", None)
         return Verdict(text, f"{ours / others:.2f}x", ours / others >= self.times)
+
+
+@dataclass(frozen=True)
+class PairedAtLeast:
+    """In the median of the rounds, ``subject`` reaches ``times`` the throughput of ``other`` in the same round.
+
+    For floors that move with the state of the disk from round to round, as medians of either alone would not tell.
+    """
+
+    subject: str
+    times: float
+    other: str
+
+    def judge(self, figures: Figures) -> Verdict:
+        text = f"{self.subject}: at least {self.times:g}x {self.other}, round by round"
+        ratios = [a / b for a, b in zip(figures.values(self.subject), figures.values(self.other))]
+        if not ratios:
+            return Verdict(text, "not measured", None)
+        middle = statistics.median(ratios)
+        return Verdict(text, f"{middle:.2f}x ({min(ratios):.2f} to {max(ratios):.2f})", middle >= self.times)
+
+
+@dataclass(frozen=True)
+class Flat:
+    """The medians of all these contenders lie within ``share`` of the smallest."""
+
+    subjects: tuple[str, ...]
+    share: float
+
+    def judge(self, figures: Figures) -> Verdict:
+        text = f"{', '.join(self.subjects)}: within {self.share:.0%}"
+        found = [value for name in self.subjects if (value := figures.value(name)) is not None]
+        if len(found) < len(self.subjects):
+            return Verdict(text, "not measured", None)
+        apart = max(found) / min(found) - 1
+        return Verdict(text, f"{apart:.1%}", apart <= self.share)
 
 
 @dataclass(frozen=True)
@@ -184,6 +233,8 @@ class Workload:
     ratios_of: tuple[str, ...] = ("forebay",)
     """The contenders whose lead over each of the others is shown."""
     notes: str = ""
+    prepare: Callable[[Path, int], None] | None = None
+    """Makes the files that all contenders read, for so many rows, in a folder that is deleted after the workload."""
 
     def __post_init__(self) -> None:
         names = [contender.name for contender in self.contenders]

@@ -19,6 +19,7 @@ namespace {
 using Bytes = nb::ndarray<const std::uint8_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 using BytesOut = nb::ndarray<std::uint8_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 using Ints = nb::ndarray<const std::int64_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+using Words = nb::ndarray<const std::uint64_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 using IntsOut = nb::ndarray<std::int64_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 
 void require(bool holds, const char* what) {
@@ -163,6 +164,43 @@ nb::tuple lock_wait(double nap) {
   return nb::make_tuple(waited.count() > in_line ? waited.count() - in_line : 0.0, in_line);
 }
 
+std::size_t place_rows(Words words, unsigned shift, Ints first, IntsOut filled, std::int64_t room, IntsOut places) {
+  const std::size_t buckets = first.size();
+  require(buckets > 0 && (buckets & (buckets - 1)) == 0, "the number of buckets is not a power of two");
+  require(filled.size() == buckets, "first and filled differ in length");
+  require(places.size() >= words.size(), "places is shorter than words");
+  require(shift < 64, "shift must be below 64");
+  for (std::size_t i = 0; i < buckets; ++i) require(filled.data()[i] >= 0, "filled must not be negative");
+  nb::gil_scoped_release unlocked;
+  return forebay::place_rows(words.data(), words.size(), shift, first.data(), filled.data(), buckets, room,
+                             places.data());
+}
+
+// Whether all records that are named lie within `size` bytes, with a field of `width` bytes at `offset` in each.
+void check_records(Ints places, std::size_t stride, std::size_t offset, std::size_t width, std::size_t size) {
+  require(stride > 0 && offset <= stride && width <= stride - offset, "the field does not lie within a record");
+  const std::size_t records = size / stride;
+  for (std::size_t i = 0; i < places.size(); ++i) {
+    check_index(static_cast<std::uint64_t>(places.data()[i]) < records ? -1 : static_cast<std::ptrdiff_t>(i), "place");
+  }
+}
+
+void scatter_rows(Bytes rows, Ints places, BytesOut records, std::size_t stride, std::size_t offset) {
+  require(places.size() > 0 && rows.size() % places.size() == 0, "rows is not a whole number of bytes per place");
+  const std::size_t width = rows.size() / places.size();
+  check_records(places, stride, offset, width, records.size());
+  nb::gil_scoped_release unlocked;
+  forebay::scatter_rows(rows.data(), width, places.data(), places.size(), records.data() + offset, stride);
+}
+
+void gather_rows(Bytes records, std::size_t stride, std::size_t offset, Ints places, BytesOut rows) {
+  require(places.size() > 0 && rows.size() % places.size() == 0, "rows is not a whole number of bytes per place");
+  const std::size_t width = rows.size() / places.size();
+  check_records(places, stride, offset, width, records.size());
+  nb::gil_scoped_release unlocked;
+  forebay::gather_rows(records.data() + offset, stride, places.data(), places.size(), width, rows.data());
+}
+
 }  // namespace
 
 NB_MODULE(_native, m) {
@@ -183,4 +221,10 @@ NB_MODULE(_native, m) {
         "Read the byte ranges [starts[i], stops[i]) of an open file behind one another into out.");
   m.def("queued_seconds", &queued_seconds, "How long this thread could have run, had a processor been free; 0 where the system does not tell.");
   m.def("lock_wait", &lock_wait, nb::arg("nap"), "Sleep without the interpreter's lock, ask for it, and return for how many seconds others kept it, and for how many more no processor was free.");
+  m.def("place_rows", &place_rows, nb::arg("words").noconvert(), nb::arg("shift"), nb::arg("first").noconvert(), nb::arg("filled").noconvert(), nb::arg("room"), nb::arg("places").noconvert(),
+        "Find room for rows in the buckets that the bits of their words name; how many there was room for.");
+  m.def("scatter_rows", &scatter_rows, nb::arg("rows").noconvert(), nb::arg("places").noconvert(), nb::arg("records").noconvert(), nb::arg("stride"), nb::arg("offset"),
+        "Copy row i into the field at `offset` of record places[i].");
+  m.def("gather_rows", &gather_rows, nb::arg("records").noconvert(), nb::arg("stride"), nb::arg("offset"), nb::arg("places").noconvert(), nb::arg("rows").noconvert(),
+        "Copy the field at `offset` of record places[i] into row i.");
 }

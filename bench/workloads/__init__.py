@@ -5,6 +5,8 @@ from __future__ import annotations
 from bench.spec import Workload
 from bench.workloads import (
     import_time,
+    load,
+    memory_scale,
     prefetch,
     resume,
     startup,
@@ -13,6 +15,8 @@ from bench.workloads import (
     w1_shuffle,
     w2_slices,
     w5_cache,
+    w6_out_of_core,
+    w6b_disk_cache,
     w7_tokenize,
     w7b_decompress,
 )
@@ -22,6 +26,10 @@ WORKLOADS: tuple[Workload, ...] = (
     *w1_shuffle.WORKLOADS,
     *w2_slices.WORKLOADS,
     *w5_cache.WORKLOADS,
+    *w6_out_of_core.WORKLOADS,
+    *w6b_disk_cache.WORKLOADS,
+    *memory_scale.WORKLOADS,
+    *load.WORKLOADS,
     *w7_tokenize.WORKLOADS,
     *w7b_decompress.WORKLOADS,
     *import_time.WORKLOADS,

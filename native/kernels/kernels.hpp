@@ -43,4 +43,17 @@ int read_ranges(int file, const std::int64_t* starts, const std::int64_t* stops,
 // Nanoseconds in which the calling thread could have run, had a processor been free; 0 where the system does not tell.
 std::int64_t queued_nanoseconds();
 
+// Finds room for rows in buckets, `buckets` being a power of two: row i belongs to the one that the bits of words[i]
+// from `shift` on name, and places[i] becomes first[bucket] + filled[bucket], which is counted up to `room`.
+// Returns how many rows were placed: all, or those before the first one whose bucket is full.
+std::size_t place_rows(const std::uint64_t* words, std::size_t count, unsigned shift, const std::int64_t* first,
+                       std::int64_t* filled, std::size_t buckets, std::int64_t room, std::int64_t* places);
+
+// Copies rows of `width` bytes that lie behind one another into records that are `stride` bytes apart, row i into
+// record places[i]; and back. The records begin at the field that is meant.
+void scatter_rows(const std::uint8_t* rows, std::size_t width, const std::int64_t* places, std::size_t count,
+                  std::uint8_t* records, std::size_t stride);
+void gather_rows(const std::uint8_t* records, std::size_t stride, const std::int64_t* places, std::size_t count,
+                 std::size_t width, std::uint8_t* rows);
+
 }  // namespace forebay

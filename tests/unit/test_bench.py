@@ -10,12 +10,22 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from bench import checks, runner
+from bench import big_rows, checks, runner
 from bench.busy import Busy
 from bench.memory import worker_memory
 from bench.pipeline import WrongData, contender
 from bench.results import Outcome, WorkloadResult
-from bench.spec import ROWS_PER_SECOND, Contender, Empty, Task, TimesFaster, ValueBelow, Workload
+from bench.spec import (
+    ROWS_PER_SECOND,
+    Contender,
+    Empty,
+    Flat,
+    PairedAtLeast,
+    Task,
+    TimesFaster,
+    ValueBelow,
+    Workload,
+)
 from bench.workloads import WORKLOADS, find, import_time
 
 ROOT = Path(__file__).parents[2]
@@ -47,7 +57,7 @@ def test_quick_run_of_forebay_writes_verified_samples(tmp_path):
 def test_an_unknown_workload_is_refused_with_the_list_of_names():
     done = python_m_bench("w9")
     assert done.returncode == 2
-    names = "w0, w1, w1b, w2, w5, w5b, w7, w7-short, w7b, import, state, restore, startup"
+    names = "w0, w1, w1b, w2, w5, w5b, w6, w6b, scale, load, w7, w7-short, w7b, import, state, restore, startup"
     assert f"no workload w9; there are {names}" in done.stderr
 
 
@@ -213,6 +223,73 @@ def test_limits_are_judged_by_the_named_fact():
     assert Empty("ours", "modules", "imports nothing heavy").judge(result).reached is False
 
 
+def test_a_paired_ratio_is_that_of_the_same_round():
+    result = result_of(ours=10, floor=10)
+    result.outcomes[0].samples += [{"value": 50.0}, {"value": 900.0}]
+    result.outcomes[1].samples += [{"value": 100.0}, {"value": 1000.0}]
+    verdict = PairedAtLeast("ours", 0.9, "floor").judge(result)
+    assert (verdict.measured, verdict.reached) == ("0.90x (0.50 to 1.00)", True)
+    assert PairedAtLeast("ours", 0.91, "floor").judge(result).reached is False
+    assert PairedAtLeast("ours", 0.9, "nobody").judge(result).reached is None
+
+
+def test_flat_means_within_a_share_of_the_smallest():
+    result = result_of(a=100, b=105, c=102)
+    assert Flat(("a", "b", "c"), 0.06).judge(result).reached is True
+    assert Flat(("a", "b", "c"), 0.04).judge(result).reached is False
+    assert Flat(("a", "d"), 0.04).judge(result).reached is None
+
+
+def test_prepared_files_are_there_for_every_contender_and_gone_afterwards(monkeypatch):
+    seen = []
+
+    def measure(workload, contender, rows, verify, folder):
+        seen.append((folder, (folder / "rows").stat().st_size))
+        return {"value": 1.0}
+
+    monkeypatch.setattr(runner, "measure", measure)
+    entry = Contender("ours", "numpy", measure=lambda task: {})
+    workload = Workload(
+        "w",
+        "w",
+        ROWS_PER_SECOND,
+        (entry,),
+        rows=9,
+        quick_rows=5,
+        prepare=lambda folder, rows: big_rows.write(folder / "rows", rows),
+    )
+    runner.run(workload, [entry], rounds=2, quick=True, report=lambda where, outcome: None)
+    (folder, size), again = seen
+    assert again == (folder, size) == (folder, 5 * big_rows.ROW)
+    assert not folder.exists()
+
+
+def test_shuffled_rows_of_a_file_are_checked(tmp_path):
+    big_rows.write(tmp_path / "rows", 5000)
+    rows = np.array(big_rows.mapped(tmp_path / "rows"))
+    order = np.random.default_rng(1).permutation(5000)
+
+    def consume(some):
+        return big_rows.consume_shuffled(np.array_split(some, 20), 5000)
+
+    assert consume(rows[order]) > 0
+    with pytest.raises(WrongData, match="stayed"):
+        consume(rows)
+    with pytest.raises(WrongData, match="different ones"):
+        consume(rows[np.where(order == 7, 8, order)])
+    torn = rows[order]
+    torn[10, -8:] = torn[11, -8:]
+    with pytest.raises(WrongData, match="parts of others"):
+        consume(torn)
+
+
+def test_a_contender_that_is_killed_is_reported_by_its_signal():
+    code = "import os, signal; os.kill(os.getpid(), signal.SIGABRT)"
+    done = subprocess.run([sys.executable, "-c", code], check=False)
+    assert runner._ended(done.returncode) == "killed by SIGABRT: "
+    assert runner._ended(1) == ""
+
+
 def test_median_and_lead_come_from_all_rounds():
     result = result_of(ours=100, peer=10)
     result.outcomes[0].samples += [{"value": 300.0}, {"value": 40.0}]
@@ -234,5 +311,6 @@ def test_every_target_names_a_contender_of_its_workload():
     for workload in WORKLOADS:
         names = {entry.name for entry in workload.contenders}
         for target in workload.targets:
-            assert {target.subject, *(getattr(target, key, target.subject) for key in ("usual", "other"))} <= names
+            named = {getattr(target, key, None) for key in ("subject", "usual", "other")} - {None}
+            assert named | set(getattr(target, "subjects", ())) <= names
         assert set(workload.ratios_of) <= names

@@ -4,7 +4,9 @@ import functools
 import os
 import subprocess
 import sys
+import tracemalloc
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -235,3 +237,28 @@ def test_what_changes_while_a_program_runs_counts_by_its_form() -> None:
 )
 def test_names_of_functions(function: Any, name: str) -> None:
     assert function_name(function) == name
+
+
+def test_a_large_array_counts_whole_and_a_mapped_one_by_samples(tmp_path: Path) -> None:
+    array = np.zeros(3_000_000, np.uint8)
+    changed = array.copy()
+    # Not where windows are looked at.
+    changed[1_234_567] = 1
+    assert digest(array, contents=True) != digest(changed, contents=True)
+    digests = set()
+    for name, each in (("a", array), ("b", changed)):
+        np.save(tmp_path / name, each)
+        mapped = np.load(tmp_path / f"{name}.npy", mmap_mode="r")
+        # Through a view that no longer says so: datasets hold such.
+        digests.add(digest(mapped.view(np.ndarray)[1:], contents=True))
+    assert len(digests) == 1
+
+
+def test_what_counts_whole_is_not_copied() -> None:
+    array = np.ones(8_000_000, np.uint8)
+    tracemalloc.start()
+    try:
+        digest(array, contents=True)
+        assert tracemalloc.get_traced_memory()[1] < 1_000_000
+    finally:
+        tracemalloc.stop()

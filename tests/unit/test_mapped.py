@@ -11,6 +11,7 @@ import pytest
 
 from forebay import DataError, Dataset
 from forebay._native import read_rows
+from forebay.block.aligned import ALIGN, aligned_empty
 from unit.support import SETTINGS, assert_same, python
 
 INT64_MIN, INT64_MAX = -(2**63), 2**63 - 1
@@ -59,6 +60,17 @@ def test_a_raw_file_with_an_offset(tmp_path: Path) -> None:
     (tmp_path / "raw").write_bytes(b"head" + np.arange(50, dtype=np.int16).tobytes())
     array = np.memmap(tmp_path / "raw", np.int16, "r", offset=4, shape=(10, 5))
     assert_same(list(Dataset.from_tensor_slices(array)), list(np.arange(50, dtype=np.int16).reshape(10, 5)))
+
+
+@pytest.mark.parametrize(
+    ("shape", "dtype"), [((5,), np.uint8), ((3, 4), np.float64), ((0, 7), np.int32), ((1 << 20,), "i2")]
+)
+def test_memory_for_reading_is_aligned(shape: tuple[int, ...], dtype: Any) -> None:
+    array = aligned_empty(shape, dtype)
+    assert (array.shape, array.dtype) == (shape, np.dtype(dtype))
+    assert array.ctypes.data % ALIGN == 0
+    assert array.flags.writeable
+    assert array.flags.c_contiguous
 
 
 def test_writing_into_elements_does_not_reach_the_file(path: Path) -> None:

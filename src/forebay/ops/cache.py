@@ -20,7 +20,7 @@ from forebay.run.cached_record import check_codec
 # Whatever the epoch of those who read it: that is what makes it one and the same in every run.
 _EPOCH = 0
 # Of what is in files; another one is another key.
-_FORMAT = "1"
+_FORMAT = "2"
 
 
 class CacheStore:

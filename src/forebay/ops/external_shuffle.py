@@ -1,40 +1,58 @@
 """A shuffle of everything, for inputs that cannot be read by number and need not fit into memory."""
 
 import time
-from collections.abc import Iterator
+from collections import deque
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
 
-from forebay.block import START, Block, Cursor, RowError, Uniform, concat_blocks
+from forebay.block import START, Block, Cursor, Indices, RowError, Uniform, concat_blocks
+from forebay.block.aligned import aligned_empty
 from forebay.block.dense import Dense
 from forebay.ops.progress import Progress
 from forebay.run import Operator, Pace, Reader, Setup, Site
-from forebay.run.keys import key_of, words
+from forebay.run.errands import Errands
+from forebay.run.keys import Key, key_of, words
+from forebay.run.records import Bytes, Chunks, Layout, Scatter, Words
 from forebay.run.spill import Place, SpillFile
 
-# Rows are scattered by so many leading bits of their words at a time.
-_BITS = 8
-# Parts of the budget: of rows that are scattered at once, and of those that are put in order at once. Either are
-# copied once on the way.
-_SCATTERED = 6
-_ORDERED = 6
+# Rows are scattered by so many leading bits of their words at a time: as many as leave pieces of a good size to be
+# written at once, and to be remembered. Fewer would mean that small budgets scatter large data too many times.
+_MOST_BITS = 8
+_LEAST_BITS = 4
+_PIECE = 1 << 16
+# Parts of the budget. Of rows that are collected in memory, or put in order at once: of either there may be two, the
+# rows and what they are copied to, or the part that is given out and the one that is being read.
+_PART = 4
+# Of rows that differ in size, which are copied once more.
+_UNEVEN = 6
+# More to scatter at once only makes pieces larger that are large enough.
 _MOST = 64 << 20
 
 
 @dataclass(slots=True)
 class _Part:
-    """Rows whose words begin with the same bits, in the order they came."""
+    """Rows whose words begin with the same bits, in the order they came: first records, then blocks of any kind."""
 
     bits: int
+    chunks: Chunks = field(default_factory=Chunks)
     pieces: list[tuple[Place, int]] = field(default_factory=list)
-    nbytes: int = 0
+    uneven: int = 0
+
+    @property
+    def nbytes(self) -> int:
+        return self.chunks.nbytes + self.uneven
+
+    def rows(self, width: int) -> int:
+        return self.chunks.nbytes // width + sum(place.rows for place, _ in self.pieces)
 
 
 def external_part(budget: int) -> int:
     """Bytes of rows that are put in order at once."""
-    return budget // _ORDERED
+    return budget // _PART
 
 
 class ExternalShuffle(Operator):
@@ -44,6 +62,10 @@ class ExternalShuffle(Operator):
     Rows are scattered to disk by the leading bits of their words, then read back part by part and sorted. A part too
     large for the budget is scattered once more. What fits into the budget never goes to disk. After a resume the input
     is read again from its start.
+
+    Rows of one size are written as records, on a thread of their own while the next ones are collected, and read back
+    while those before are given out. Should rows come that are not like the first ones, all from there on are written
+    as blocks.
     """
 
     def __init__(self, site: Site, source: Operator, setup: Setup, seed: int, each_epoch: bool) -> None:
@@ -53,12 +75,16 @@ class ExternalShuffle(Operator):
         self._each_epoch = each_epoch
         self._spill = setup.spill
         self._lease = setup.ledger.lease(str(site))
-        self._scattered = min(setup.ledger.budget // _SCATTERED, _MOST)
-        self._ordered = external_part(setup.ledger.budget)
+        budget = setup.ledger.budget
+        self._part = external_part(budget)
+        self._uneven = budget // _UNEVEN
+        self._bits = min(_MOST_BITS, max(_LEAST_BITS, (min(self._part, _MOST) // _PIECE).bit_length() - 1))
         self._pace = Pace(setup.block_bytes, setup.unit)
         self._uniform = Uniform()
         self._blocks: Iterator[Block] | None = None
         self._file: SpillFile | None = None
+        self._errands: Errands | None = None
+        self._layout: Layout | None = None
         self._row = 0
 
     def seek(self, cursor: Cursor, epoch: int) -> int:
@@ -80,54 +106,104 @@ class ExternalShuffle(Operator):
         state, self._row = {"row": self._row}, self._row + block.rows
         return block.at(Cursor(state))
 
-    def _in_order(self, key: tuple[int, int], skip: int) -> Iterator[Block]:
-        parts: list[_Part] = []
-        for rows in self._ingest(key):
-            if not parts and rows.nbytes <= self._ordered and self._reader.peek() is None:
-                yield from self._sorted(rows, skip)
-                return
-            if not parts:
-                self._file = self._spill.create()
-                parts = [_Part(_BITS) for _ in range(1 << _BITS)]
-            self._scatter(rows, parts)
-        while parts:
-            part = parts.pop(0)
-            count = sum(place.rows for place, _ in part.pieces)
-            if skip >= count:
-                skip -= count
-            elif part.nbytes > self._ordered and part.bits < 64 and count > 1:
-                parts[:0] = self._split(part)
-            else:
-                rows = concat_blocks([self._load(piece) for piece in part.pieces])
-                self._lease.note(2 * rows.nbytes)
-                yield from self._sorted(rows, skip)
-                skip = 0
+    def _in_order(self, key: Key, skip: int) -> Iterator[Block]:
+        first: deque[tuple[Words, Block]] = deque()
+        size = 0
+        rows = self._ingest(key)
+        for word, block in rows:
+            first.append((word, block))
+            size += word.nbytes + block.nbytes
+            self._lease.note(2 * size)
+            if size > self._part:
+                break
+        else:
+            if first:
+                order = np.argsort(np.concatenate([word for word, _ in first]), kind="stable")
+                whole = concat_blocks([block for _, block in first])
+                first.clear()
+                yield from self._given(whole.take, order[skip:])
+            return
+        parts = self._scattered(first, rows)
+        # One part is given out while the next is being read.
+        coming: deque[Callable[[], Iterator[Block]]] = deque()
+        room: list[Bytes] = [np.empty(0, np.uint8)] * 2
+        for number, (part, dropped) in enumerate(self._parts(parts, skip)):
+            coming.append(self._opened(part, dropped, room, number % 2))
+            if len(coming) == 2:
+                yield from coming.popleft()()
+        for last in coming:
+            yield from last()
 
-    def _ingest(self, key: tuple[int, int]) -> Iterator[Block]:
-        """All rows of the input with their words, in pieces of a good size."""
-        read, size = 0, 0
-        waiting: list[Block] = []
+    def _ingest(self, key: Key) -> Iterator[tuple[Words, Block]]:
+        """All rows of the input with their words."""
+        read = 0
         with Progress(f"{self.site}: reading") as progress:
             while (block := self._reader.next()) is not None:
                 try:
                     self._uniform.check(block.structure, block.columns)
                 except RowError as fault:
                     raise self.site.data_error(read, fault.text) from None
-                word = Dense(words(key, read, block.rows).view(np.int64))
-                waiting.append(Block(block.structure, [word, *block.columns], block.rows))
-                read, size = read + block.rows, size + waiting[-1].nbytes
+                word = words(key, read, block.rows)
+                read += block.rows
                 progress.update(read, "elements")
-                self._lease.note(2 * size)
-                if size >= self._scattered:
-                    yield concat_blocks(waiting)
-                    waiting, size = [], 0
-        if waiting:
-            yield concat_blocks(waiting)
+                yield word, block
 
-    def _scatter(self, rows: Block, parts: list[_Part]) -> None:
+    def _scattered(self, first: "deque[tuple[Words, Block]]", rest: Iterator[tuple[Words, Block]]) -> list[_Part]:
+        """All rows on disk, by the leading bits of their words."""
+        self._file = self._spill.create()
+        self._errands = Errands(str(self.site))
+        parts = [_Part(self._bits) for _ in range(1 << self._bits)]
+        self._layout = layout = Layout.of(first[0][1])
+        rows = _drained(first, rest)
+        if layout is not None:
+            rows = self._scatter_records(layout, rows, parts)
+        waiting: list[Block] = []
+        size = 0
+        for word, block in rows:
+            waiting.append(_with_words(word, block))
+            size += waiting[-1].nbytes
+            self._lease.note(2 * size)
+            if size >= min(self._uneven, _MOST):
+                self._scatter_blocks(concat_blocks(waiting), parts)
+                waiting, size = [], 0
+        if waiting:
+            self._scatter_blocks(concat_blocks(waiting), parts)
+        return parts
+
+    def _scatter_records(
+        self, layout: Layout, rows: Iterator[tuple[Words, Block]], parts: list[_Part]
+    ) -> Iterator[tuple[Words, Block]]:
+        """Scatter rows of that layout. What is left from the first one on that is not."""
+        scatter = self._new_scatter(layout, 0)
+        left: list[tuple[Words, Block]] = []
+        for word, block in rows:
+            if not layout.fits(block):
+                left.append((word, block))
+                break
+            scatter.add(word, layout.fields(word, block))
+        for part, chunks in zip(parts, scatter.finish()):
+            part.chunks = chunks
+        return _drained(deque(left), rows)
+
+    def _new_scatter(self, layout: Layout, bits: int) -> Scatter:
         assert self._file is not None
-        bits = parts[0].bits
-        number = (_words(rows) >> np.uint64(64 - bits)) & np.uint64(len(parts) - 1)
+        assert self._errands is not None
+        scatter = Scatter(
+            self._file,
+            self._errands,
+            layout.width,
+            # Bits that all words of a part share do no harm.
+            max(0, 64 - bits - self._bits),
+            1 << self._bits,
+            min(self._part, _MOST),
+        )
+        self._lease.note(2 * scatter.nbytes)
+        return scatter
+
+    def _scatter_blocks(self, rows: Block, parts: list[_Part]) -> None:
+        """Rows whose first column is their words."""
+        assert self._file is not None
+        number = (_words_of(rows) >> np.uint64(64 - parts[0].bits)) & np.uint64(len(parts) - 1)
         order = np.argsort(number, kind="stable")
         ends = np.searchsorted(number[order], np.arange(len(parts) + 1))
         together = rows.take(order)
@@ -135,24 +211,73 @@ class ExternalShuffle(Operator):
             if start < stop:
                 piece = self._file.append(together.slice(start, stop))
                 part.pieces.append(piece)
-                part.nbytes += piece[0].nbytes
+                part.uneven += piece[0].nbytes
+
+    def _parts(self, parts: list[_Part], skip: int) -> Iterator[tuple[_Part, int]]:
+        """Parts small enough to be put in order, and how many rows of each are not asked for."""
+        waiting = deque(parts)
+        while waiting:
+            part = waiting.popleft()
+            count = part.rows(self._layout.width if self._layout is not None else 1)
+            most = self._uneven if part.pieces else self._part
+            if skip >= count:
+                skip -= count
+            elif part.nbytes > most and part.bits < 64 and count > 1:
+                waiting.extendleft(reversed(self._split(part)))
+            else:
+                yield part, skip
+                skip = 0
 
     def _split(self, part: _Part) -> list[_Part]:
-        parts = [_Part(min(part.bits + _BITS, 64)) for _ in range(1 << _BITS)]
-        for piece in part.pieces:
-            self._scatter(self._load(piece), parts)
-        return [each for each in parts if each.pieces]
-
-    def _load(self, piece: tuple[Place, int]) -> Block:
         assert self._file is not None
-        return self._file.read(*piece, START)
+        bits = min(part.bits + self._bits, 64)
+        parts = [_Part(bits) for _ in range(1 << self._bits)]
+        if self._layout is not None:
+            layout, scatter = self._layout, self._new_scatter(self._layout, part.bits)
+            for number, size in enumerate(part.chunks.sizes):
+                records = aligned_empty((size,))
+                part.chunks.read(self._file, number, records)
+                scatter.add(layout.words(records), [(records, layout.width, 0)])
+            for each, chunks in zip(parts, scatter.finish()):
+                each.chunks = chunks
+        for piece in part.pieces:
+            self._scatter_blocks(self._file.read(*piece, START), parts)
+        return [each for each in parts if each.nbytes]
 
-    def _sorted(self, rows: Block, skip: int) -> Iterator[Block]:
-        order = np.argsort(_words(rows), kind="stable")[skip:]
-        plain = Block(rows.structure, rows.columns[1:], rows.rows)
+    def _opened(self, part: _Part, skip: int, room: list[Bytes], slot: int) -> Callable[[], Iterator[Block]]:
+        """Begin to read a part, into that slot of the room for two; what then gives its rows in order."""
+        assert self._file is not None
+        assert self._errands is not None
+        file, layout = self._file, self._layout
+        if part.pieces or layout is None:
+            return partial(self._given_blocks, part, skip)
+        if len(room[slot]) < part.chunks.nbytes:
+            room[slot] = aligned_empty((part.chunks.nbytes,))
+        self._lease.note(len(room[0]) + len(room[1]))
+        errand = self._errands.do(partial(_sorted_records, part.chunks, file, layout, room[slot]))
+
+        def give() -> Iterator[Block]:
+            records, order = errand.result()
+            return self._given(partial(layout.rows, records), order[skip:])
+
+        return give
+
+    def _given_blocks(self, part: _Part, skip: int) -> Iterator[Block]:
+        assert self._file is not None
+        blocks = [self._file.read(*piece, START) for piece in part.pieces]
+        if self._layout is not None and part.chunks.nbytes:
+            records = part.chunks.read_all(self._file, aligned_empty((part.chunks.nbytes,)))
+            word = self._layout.words(records)
+            blocks.insert(0, _with_words(word, self._layout.rows(records, np.arange(len(word)))))
+        rows = concat_blocks(blocks)
+        self._lease.note(2 * rows.nbytes)
+        order = np.argsort(_words_of(rows), kind="stable")
+        return self._given(Block(rows.structure, rows.columns[1:], rows.rows).take, order[skip:])
+
+    def _given(self, take: Callable[[Indices], Block], order: Indices) -> Iterator[Block]:
         while len(order):
             began = time.perf_counter()
-            block = plain.take(order[: self._pace.rows])
+            block = take(order[: self._pace.rows])
             order = order[block.rows :]
             self._pace.observe(block.rows, block.nbytes, time.perf_counter() - began)
             yield block
@@ -160,6 +285,11 @@ class ExternalShuffle(Operator):
     def _forget(self) -> None:
         self._blocks = None
         self._uniform = Uniform()
+        if self._errands is not None:
+            # Forgotten only afterwards: should this be interrupted, the next close still waits for the thread.
+            self._errands.stop()
+            self._errands = None
+        self._layout = None
         self._lease.release()
         if self._file is not None:
             self._file.close()
@@ -171,7 +301,23 @@ class ExternalShuffle(Operator):
         super().close()
 
 
-def _words(rows: Block) -> NDArray[np.uint64]:
+def _drained(first: "deque[tuple[Words, Block]]", rest: Iterator[tuple[Words, Block]]) -> Iterator[tuple[Words, Block]]:
+    """These, of which none is kept once it has been given, and then the others."""
+    while first:
+        yield first.popleft()
+    yield from rest
+
+
+def _sorted_records(chunks: Chunks, file: SpillFile, layout: Layout, room: Bytes) -> tuple[Bytes, Indices]:
+    records = chunks.read_all(file, room)
+    return records, np.argsort(layout.words(records), kind="stable")
+
+
+def _with_words(word: Words, block: Block) -> Block:
+    return Block(block.structure, [Dense(word.view(np.int64)), *block.columns], block.rows)
+
+
+def _words_of(rows: Block) -> NDArray[np.uint64]:
     column = rows.columns[0]
     assert isinstance(column, Dense)
     return column.values.view(np.uint64)

@@ -30,6 +30,15 @@ def digest(value: Any, contents: bool = False) -> str:
     return hasher.state.hexdigest()
 
 
+def _is_mapped(array: Any) -> bool:
+    """Whether the array is a memmap, or a view of one."""
+    while isinstance(array, np.ndarray):
+        if isinstance(array, np.memmap):
+            return True
+        array = array.base
+    return False
+
+
 def function_name(function: Any) -> str:
     """What to call a function in plans and errors."""
     if isinstance(function, functools.partial):
@@ -94,8 +103,11 @@ class _Hasher:
         yield array.shape
         if array.dtype.hasobject:
             yield tuple(array.reshape(-1)[: None if self._contents else 1000].tolist())
-        elif array.nbytes <= _WHOLE or (self._contents and not isinstance(array, np.memmap)):
+        elif array.nbytes <= _WHOLE:
             yield np.ascontiguousarray(array).tobytes()
+        elif self._contents and not _is_mapped(array):
+            # Where it lies: as bytes, and as their text, it would take several times its size.
+            self.state.update(np.ascontiguousarray(array).reshape(-1).view(np.uint8).data)
         else:
             rows = max(1, _WINDOW * len(array) // array.nbytes)
             for start in np.linspace(0, len(array) - rows, _WINDOWS).astype(int).tolist():

@@ -1,5 +1,6 @@
 """A cache in memory as far as the budget allows, and from there on in a file without a name."""
 
+import json
 import threading
 import weakref
 from bisect import bisect_right
@@ -23,14 +24,35 @@ _JOIN_BYTES = 1 << 18
 
 
 @dataclass(slots=True)
-class _Kept:
+class _InMemory:
     rows: int
     cursor: Cursor
     layout: str
-    block: Block | None
-    file: SpillFile | None = None
-    place: Place | None = None
-    structure: int = 0
+    block: Block
+
+    def read(self) -> Block:
+        return self.block
+
+
+@dataclass(slots=True)
+class _OnDisk:
+    # There are as many as the data has megabytes, so they are kept small: a cursor's text takes a fifth of its objects.
+    text: bytes
+    layout: str
+    file: SpillFile
+    place: Place
+    structure: int
+
+    @property
+    def rows(self) -> int:
+        return self.place.rows
+
+    @property
+    def cursor(self) -> Cursor:
+        return Cursor.from_json(json.loads(self.text))
+
+    def read(self) -> Block:
+        return self.file.read(self.place, self.structure, START)
 
 
 class MemoryContent(Content):
@@ -40,7 +62,7 @@ class MemoryContent(Content):
         super().__init__()
         self._lock = threading.Lock()
         self._starts: list[int] = []
-        self._kept: list[_Kept] = []
+        self._kept: list[_InMemory | _OnDisk] = []
         self._bytes = 0
         # Who had no room has none later: what becomes free belongs to steps that come and go.
         self._refused: weakref.WeakSet[Ledger] = weakref.WeakSet()
@@ -71,13 +93,7 @@ class MemoryContent(Content):
                 return None
             at = bisect_right(self._starts, row) - 1
             start, kept = self._starts[at], self._kept[at]
-        if kept.block is not None:
-            block = kept.block
-        else:
-            assert kept.file is not None
-            assert kept.place is not None
-            block = kept.file.read(kept.place, kept.structure, kept.cursor)
-        return block.at(fitting(kept.cursor, kept.layout, layout, start)).slice(row - start, kept.rows)
+        return kept.read().at(fitting(kept.cursor, kept.layout, layout, start)).slice(row - start, kept.rows)
 
     def add(self, row: int, block: Block, layout: str, setup: Setup) -> Block:
         """In memory if there is room."""
@@ -94,7 +110,8 @@ class MemoryContent(Content):
                 file = self._file[1]
                 place, structure = file.append(block)
                 self._starts.append(row)
-                self._kept.append(_Kept(block.rows, block.cursor, layout, None, file, place, structure))
+                text = json.dumps(block.cursor.to_json(), separators=(",", ":")).encode()
+                self._kept.append(_OnDisk(text, layout, file, place, structure))
                 self.rows += block.rows
                 return block
             self.rows += block.rows
@@ -109,7 +126,7 @@ class MemoryContent(Content):
             return False
         self._lease = lease
         self._starts.append(self.rows)
-        self._kept.append(_Kept(block.rows, block.cursor, layout, block))
+        self._kept.append(_InMemory(block.rows, block.cursor, layout, block))
         self._bytes = size
         self._join()
         for other in self._leases.values():
@@ -125,7 +142,7 @@ class MemoryContent(Content):
             rows = first.rows + second.rows
             if first.rows > second.rows or rows > _JOIN_ROWS or first.layout != second.layout:
                 return
-            if first.block is None or second.block is None:
+            if isinstance(first, _OnDisk) or isinstance(second, _OnDisk):
                 return
             if first.block.nbytes + second.block.nbytes > _JOIN_BYTES:
                 return
@@ -133,7 +150,7 @@ class MemoryContent(Content):
                 joined = shared(concat_blocks([first.block, second.block]))
             except RowError:
                 return
-            self._kept[-2:] = [_Kept(rows, first.cursor, first.layout, joined)]
+            self._kept[-2:] = [_InMemory(rows, first.cursor, first.layout, joined)]
             self._starts.pop()
             self._bytes -= _OVERHEAD
 

@@ -6,21 +6,20 @@ A record is a header, a description in JSON, and the payload: the pickled column
 import json
 import pickle
 import struct
-import zlib
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
 from forebay.block import Block, Cursor
+from forebay.block.aligned import ALIGN, aligned_empty
 from forebay.errors import DataError, PlanError
 from forebay.run.files import OpenFile
+from forebay.storage.checked import checksum, read_checked
 
-HEADER = struct.Struct("<4sIIQ")
+HEADER = struct.Struct("<8sQQQ")
 """Magic, checksum of the rest of the header and of the description, bytes of the description and of the payload."""
-_MAGIC = b"FBC1"
-_TAIL = struct.Struct("<IQ")
-# Arrays begin at multiples of this, so that what is read back can be used where it lies.
-_ALIGN = 64
+_MAGIC = b"FBCACHE2"
+_TAIL = struct.Struct("<QQ")
 
 CODECS: dict[str, tuple[str, str]] = {"zstd": ("zstandard", "zstandard"), "lz4": ("lz4.frame", "lz4")}
 """By name: the module that does it, and the package that has it."""
@@ -86,18 +85,16 @@ def encode(block: Block, row: int, layout: str, offset: int, codec: str | None) 
         ) from error
     parts = [first, *(buffer.raw() for buffer in buffers)]
     sizes = tuple(map(len, parts))
-    payload = [piece for part in parts for piece in (part, bytes(-len(part) % _ALIGN))]
+    payload = [piece for part in parts for piece in (part, bytes(-len(part) % ALIGN))]
     if codec is not None:
         payload = [_codec(codec)[0](b"".join(payload))]
-    checksum = 0
-    for piece in payload:
-        checksum = zlib.crc32(piece, checksum)
     total = sum(map(len, payload))
     # Offset and size are known to whoever finds the record in its file.
-    record = Record(row, block.rows, 0, 0, checksum, sizes, total, codec, block.cursor, layout)
+    record = Record(row, block.rows, 0, 0, checksum(*payload), sizes, total, codec, block.cursor, layout)
     text = json.dumps(record.to_json()).encode()
+    text += b" " * (-(offset + HEADER.size + len(text)) % ALIGN)
     tail = _TAIL.pack(len(text), total)
-    header = _MAGIC + struct.pack("<I", zlib.crc32(text, zlib.crc32(tail))) + tail
+    header = _MAGIC + struct.pack("<Q", checksum(tail, text)) + tail
     return replace(record, offset=offset, nbytes=len(header) + len(text) + total), [header, text, *payload]
 
 
@@ -106,28 +103,28 @@ def describe(file: OpenFile, offset: int, size: int) -> Record | None:
     header = file.read(offset, HEADER.size) if offset + HEADER.size <= size else None
     if header is None:
         return None
-    magic, checksum, length, total = HEADER.unpack(header)
+    magic, expected, length, total = HEADER.unpack(header)
     nbytes = HEADER.size + length + total
     if magic != _MAGIC or offset + nbytes > size:
         return None
     text = file.read(offset + HEADER.size, length)
-    if text is None or zlib.crc32(text, zlib.crc32(header[8:])) != checksum:
+    if text is None or checksum(header[-_TAIL.size :], text) != expected:
         return None
     return replace(Record.from_json(json.loads(bytes(text))), offset=offset, nbytes=nbytes)
 
 
 def decode(file: OpenFile, record: Record) -> Block | None:
     """The block in memory of its own; None if it is not what was written, or its classes are no longer there."""
-    payload = file.read(record.end - record.payload, record.payload)
-    if payload is None or zlib.crc32(payload) != record.checksum:
+    payload = aligned_empty((record.payload,)).data
+    if read_checked(file.number, record.end - record.payload, payload) != record.checksum:
         return None
     if record.codec is not None:
-        size = sum(size + -size % _ALIGN for size in record.parts)
+        size = sum(size + -size % ALIGN for size in record.parts)
         payload = memoryview(bytearray(_codec(record.codec)[1](payload, size)))
     parts, begin = [], 0
     for size in record.parts:
         parts.append(payload[begin : begin + size])
-        begin += size + -size % _ALIGN
+        begin += size + -size % ALIGN
     try:
         structure, columns = pickle.loads(parts[0], buffers=parts[1:])
     except (pickle.UnpicklingError, AttributeError, ImportError, TypeError):

@@ -7,34 +7,45 @@ a crash and nothing that two runs could confuse.
 import errno
 import os
 import pickle
-import struct
 import threading
 import warnings
 import weakref
-import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from forebay.block import Block, Cursor, Structure
-from forebay.errors import DataError, SpillError
+import numpy as np
 
-_HEADER = struct.Struct("<IIQ")
-"""Checksum of all that follows it, number of parts, and bytes of all parts."""
-_CHECKED = 4
-_SIZE = struct.Struct("<Q")
+from forebay.block import Block, Column, Cursor, Structure
+from forebay.block.aligned import ALIGN, aligned_empty
+from forebay.block.dense import Dense
+from forebay.errors import DataError, SpillError
+from forebay.storage.checked import checksum, read_checked
+
+_SHORTER = "a file of what was spilled to disk has become shorter"
 _IOV_MAX = 512
+
+
+Rows = tuple[tuple[np.dtype[Any], tuple[int, ...]], ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where a block lies in a file."""
+    """Where a block lies in a file, and how to tell that it has come back whole.
+
+    All that is known of it stays in memory with the file, which nobody else can read. In the file are the arrays' own
+    bytes, one behind another; `dense` has the dtype of each and the shape of its rows. Columns of other kinds are
+    pickled, and `parts` are the sizes of the pickle and of the arrays behind it.
+    """
 
     offset: int
     nbytes: int
     rows: int
+    checksum: int
+    parts: tuple[int, ...]
+    dense: "Rows | None"
 
 
 class SpillStore:
@@ -104,6 +115,7 @@ class SpillFile:
         self.fileno = file
         self._size = [0]
         self._structures: list[Structure] = []
+        self._dense: Rows | None = None
         self._close = weakref.finalize(self, _close, store, file, self._size)
 
     def __len__(self) -> int:
@@ -112,36 +124,51 @@ class SpillFile:
     def append(self, block: Block) -> tuple[Place, int]:
         """Write a block behind the others; where it is, and the number that its structure goes by."""
         structure = self._number_of(block.structure)
+        dense = _dense(block)
         parts: list[Any] = []
-        columns = _dumps(block.columns, parts)
-        buffers: list[memoryview] = [part.raw() for part in parts]
-        sizes = b"".join(_SIZE.pack(size) for size in (len(columns), *map(len, buffers)))
-        total = len(sizes) + len(columns) + sum(map(len, buffers))
-        header = _HEADER.pack(0, 1 + len(buffers), total)
-        checksum = zlib.crc32(columns, zlib.crc32(sizes, zlib.crc32(header[_CHECKED:])))
-        for buffer in buffers:
-            checksum = zlib.crc32(buffer, checksum)
-        header = _HEADER.pack(checksum, 1 + len(buffers), total)
-        place = Place(len(self), _HEADER.size + total, block.rows)
-        self.write(place.offset, [header, sizes, columns, *buffers])
+        if dense is not None:
+            parts += [_raw(column) for column in block.columns]
+        else:
+            buffers: list[Any] = []
+            parts += [_dumps(block.columns, buffers), *(buffer.raw() for buffer in buffers)]
+        pieces = [piece for part in parts for piece in (part, bytes(-len(part) % ALIGN))]
+        # Blocks are mostly like the one before, and share what tells of it.
+        if dense == self._dense:
+            dense = self._dense
+        self._dense = dense
+        sizes = () if dense is not None else tuple(map(len, parts))
+        place = Place(len(self), sum(map(len, pieces)), block.rows, checksum(*pieces), sizes, dense)
+        self.write(place.offset, pieces)
         return place, structure
 
     def read(self, place: Place, structure: int, cursor: Cursor) -> Block:
         """The block at that place, in memory of its own."""
-        data = memoryview(bytearray(place.nbytes))
-        self._read_into(place.offset, data)
-        checksum, count, total = _HEADER.unpack_from(data)
-        body = data[_HEADER.size :]
-        if total != len(body) or zlib.crc32(data[_CHECKED:]) != checksum:
-            raise DataError("a block that was spilled to disk has come back changed: the disk or its memory is faulty")
-        ends = _HEADER.size + _SIZE.size * count
-        parts = []
-        for i in range(count):
-            (size,) = _SIZE.unpack_from(body, i * _SIZE.size)
-            parts.append(data[ends : ends + size])
-            ends += size
-        columns = pickle.loads(parts[0], buffers=parts[1:])
+        data = aligned_empty((place.nbytes,)).data
+        self.read_into(place.offset, data, place.checksum)
+        parts, begin = [], 0
+        columns: list[Column] = []
+        if place.dense is not None:
+            for dtype, shape in place.dense:
+                columns.append(Dense(np.ndarray((place.rows, *shape), dtype, data, begin)))
+                begin += columns[-1].nbytes + -columns[-1].nbytes % ALIGN
+        else:
+            for size in place.parts:
+                parts.append(data[begin : begin + size])
+                begin += size + -size % ALIGN
+            columns = pickle.loads(parts[0], buffers=parts[1:])
         return Block(self._structures[structure], columns, place.rows, cursor)
+
+    def read_into(self, offset: int, out: Any, expected: int) -> None:
+        """Fill `out` from a place. DataError if these bytes do not have the checksum that they had."""
+        found = read_checked(self.fileno, offset, out)
+        if found is None:
+            raise DataError(_SHORTER)
+        if found != expected:
+            raise DataError("what was spilled to disk has come back changed: the disk or its memory is faulty")
+
+    def will_need(self, offset: int, size: int) -> None:
+        """Have the system read these bytes from the disk, if they are not in memory, while other work is done."""
+        os.posix_fadvise(self.fileno, offset, size, os.POSIX_FADV_WILLNEED)
 
     def write(self, offset: int, parts: list[Any]) -> None:
         """Bytes at a place, which may be the end."""
@@ -196,7 +223,7 @@ class SpillFile:
         while done < len(data):
             got = os.preadv(self.fileno, [data[done:]], offset + done)
             if got == 0:
-                raise DataError("a file of spilled blocks has become shorter")
+                raise DataError(_SHORTER)
             done += got
 
     def _number_of(self, structure: Structure) -> int:
@@ -209,6 +236,19 @@ class SpillFile:
     def close(self) -> None:
         """Free the disk space."""
         self._close()
+
+
+def _dense(block: Block) -> "Rows | None":
+    """Dtypes and shapes of rows whose memory says all there is; None if there are others."""
+    columns = [column for column in block.columns if isinstance(column, Dense)]
+    if len(columns) < len(block.columns) or any(column.values.dtype.hasobject for column in columns):
+        return None
+    return tuple((column.values.dtype, column.values.shape[1:]) for column in columns)
+
+
+def _raw(column: Column) -> Any:
+    assert isinstance(column, Dense)
+    return np.ascontiguousarray(column.values).reshape(-1).view(np.uint8).data
 
 
 def _dumps(columns: Any, parts: list[Any]) -> bytes:

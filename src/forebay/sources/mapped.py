@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from forebay._native import read_rows
 from forebay.block import Column, Indices
+from forebay.block.aligned import aligned_empty
 from forebay.block.dense import Dense
 from forebay.errors import DataError
 
@@ -61,14 +62,14 @@ class FileRows:
 
     def gather(self, indices: Indices) -> Dense:
         """The rows with these numbers."""
-        rows = np.empty((len(indices), *self._shape), self._dtype)
+        rows = aligned_empty((len(indices), *self._shape), self._dtype)
         if rows.nbytes:
             self._read(np.ascontiguousarray(indices), self._stride, rows)
         return Dense(rows)
 
     def read(self, start: int, stop: int) -> Dense:
         """Rows start to stop, in one piece where they lie in one piece."""
-        rows = np.empty((stop - start, *self._shape), self._dtype)
+        rows = aligned_empty((stop - start, *self._shape), self._dtype, self._offset + start * self._stride)
         if rows.nbytes == (stop - start) * self._stride:
             self._read(np.array([start]), self._stride, rows)
         elif rows.nbytes:

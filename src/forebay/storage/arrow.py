@@ -1,8 +1,9 @@
-"""The libraries behind saved datasets, imported when one is first needed."""
+"""The library behind saved datasets, imported when it is first needed."""
 
 from typing import Any
 
 from forebay.errors import PlanError
+from forebay.storage.checked import checksum
 
 
 def arrow() -> Any:
@@ -15,21 +16,9 @@ def arrow() -> Any:
     return pyarrow
 
 
-def hasher() -> Any:
-    """A new checksum of 64 bits."""
-    try:
-        import xxhash
-    except ImportError as error:
-        raise _missing("xxhash") from error
-    return xxhash.xxh3_64()
-
-
-def checksum(*parts: Any) -> str:
-    """The checksum of some bytes, as text."""
-    state = hasher()
-    for part in parts:
-        state.update(part)
-    return str(state.hexdigest())
+def checksum_text(*parts: Any) -> str:
+    """The checksum of some bytes as manifests have it."""
+    return f"{checksum(*parts):016x}"
 
 
 def _missing(package: str) -> PlanError:

@@ -6,19 +6,52 @@ file go through the same page cache and leave nothing behind.
 
 import os
 import weakref
+from abc import ABC, abstractmethod
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from forebay._native import read_ranges, read_rows
 from forebay.block import Indices
+from forebay.block.aligned import aligned_empty
 from forebay.errors import DataError
-from forebay.storage.arrow import arrow, checksum
+from forebay.storage.arrow import arrow, checksum_text
+from forebay.storage.checked import read_checked
 from forebay.storage.file_writer import MAGIC
 from forebay.storage.manifest import FileInfo, check_size
 
+Bytes = NDArray[np.uint8]
 
-class StoredFile:
+
+class Source(ABC):
+    """Bytes by their place in a file."""
+
+    @abstractmethod
+    def fill(self, start: int, out: Bytes) -> None:
+        """Fill `out` with the bytes from that place on."""
+
+    def read(self, start: int, stop: int) -> Bytes:
+        """The bytes from start to stop, in memory of their own."""
+        out = aligned_empty((stop - start,), place=start)
+        if len(out):
+            self.fill(start, out)
+        return out
+
+
+class BatchInMemory(Source):
+    """The bytes of one record batch, which were read to be checked: no need to read them again."""
+
+    def __init__(self, data: Bytes, start: int) -> None:
+        self._data = data
+        self._start = start
+
+    def fill(self, start: int, out: Bytes) -> None:
+        """A copy."""
+        out[:] = self._data[start - self._start : start - self._start + len(out)]
+
+
+class StoredFile(Source):
     """An open file. What stands around the batches is checked now, a batch whenever it is read as a whole."""
 
     def __init__(self, path: str, info: FileInfo) -> None:
@@ -34,26 +67,23 @@ class StoredFile:
         check_size(path, info, os.fstat, self._file)
         last = info.batch_ends[-1] if info.batch_ends else info.head
         head = self.read(0, info.head)
-        if checksum(head, self.read(last, info.size)) != info.frame:
+        if checksum_text(head, self.read(last, info.size)) != info.frame:
             raise DataError(f"{path} is damaged: its schema or footer is not what was saved")
         pa = arrow()
         self.schema = pa.ipc.read_schema(pa.py_buffer(head)[len(MAGIC) :])
 
-    def read(self, start: int, stop: int) -> "np.ndarray[Any, np.dtype[np.uint8]]":
-        """The bytes from start to stop, in memory of their own."""
-        out = np.empty(stop - start, np.uint8)
-        if len(out):
-            self.read_rows(np.array([start]), out)
-        return out
+    def fill(self, start: int, out: Bytes) -> None:
+        """One read."""
+        self.read_rows(np.array([start]), out)
 
-    def read_rows(self, starts: Indices, out: "np.ndarray[Any, np.dtype[np.uint8]]") -> None:
+    def read_rows(self, starts: Indices, out: Bytes) -> None:
         """Pieces of equal length that begin at these places."""
         try:
             read_rows(self._file, 0, 1, starts, out)
         except (EOFError, OSError) as error:
             raise self._failed(error) from error
 
-    def read_ranges(self, starts: Indices, stops: Indices, out: "np.ndarray[Any, np.dtype[np.uint8]]") -> None:
+    def read_ranges(self, starts: Indices, stops: Indices, out: Bytes) -> None:
         """Pieces from these places to those."""
         try:
             read_ranges(self._file, starts, stops, out)
@@ -64,10 +94,17 @@ class StoredFile:
         why = "it has become shorter" if isinstance(error, EOFError) else str(error)
         return DataError(f"{self.path} cannot be read: {why}")
 
-    def batch_bytes(self, batch: int) -> "np.ndarray[Any, np.dtype[np.uint8]]":
+    def batch_bytes(self, batch: int) -> Bytes:
         """A batch as it lies in the file, checked. DataError if it is not what was saved."""
-        data = self.read(*self.info.span(batch))
-        if checksum(data) != self.info.checksums[batch]:
+        start, stop = self.info.span(batch)
+        data = aligned_empty((stop - start,), place=start)
+        try:
+            found = read_checked(self._file, start, data)
+        except OSError as error:
+            raise self._failed(error) from error
+        if found is None:
+            raise self._failed(EOFError())
+        if f"{found:016x}" != self.info.checksums[batch]:
             raise DataError(f"{self.path} is damaged: the checksum of record batch {batch} is not what was saved")
         return data
 
@@ -75,7 +112,7 @@ class StoredFile:
         """A batch as Arrow has it, in memory of its own."""
         return self.parse(self.batch_bytes(batch))
 
-    def parse(self, data: "np.ndarray[Any, np.dtype[np.uint8]]") -> Any:
+    def parse(self, data: Bytes) -> Any:
         """The record batch that these checked bytes are."""
         pa = arrow()
         try:

@@ -5,7 +5,8 @@ from typing import Any
 
 from forebay.block import Block, RowError
 from forebay.errors import InternalError
-from forebay.storage.arrow import arrow, hasher
+from forebay.storage.arrow import arrow
+from forebay.storage.checked import hasher
 from forebay.storage.columns import encode
 from forebay.storage.leaf import Leaf
 from forebay.storage.manifest import FileInfo

@@ -7,17 +7,18 @@ from typing import Any
 import numpy as np
 
 from forebay.block import Column, Indices
+from forebay.block.aligned import aligned_empty
 from forebay.block.build import concat_columns
 from forebay.block.dense import Dense
 from forebay.block.ragged import Ragged
 from forebay.block.spec import TEXT
 from forebay.block.strings import Strings
-from forebay.storage.file_reader import StoredFile
+from forebay.storage.file_reader import Source, StoredFile
 from forebay.storage.leaf import Leaf
 from forebay.storage.values import as_dtype, is_text, parts, stored_dtype
 
-Span = tuple[StoredFile, Indices, int, int]
-"""Rows from one number to another, of the batch of a file whose buffers lie at these places."""
+Span = tuple[Source, Indices, int, int]
+"""Rows from one number to another, of the batch whose buffers lie at these places of a file."""
 
 
 class DirectColumn(ABC):
@@ -66,17 +67,23 @@ class _Fixed(DirectColumn):
 
     def gather(self, file: StoredFile, at: Indices, rows: Indices) -> Column:
         """A read for each row."""
-        out = np.empty((len(rows), *self._shape), self._stored)
+        out = aligned_empty((len(rows), *self._shape), self._stored)
         file.read_rows(at[:, 0] + rows * self._width, _bytes(out))
         return self._dense(out)
 
     def read(self, spans: Sequence[Span]) -> Column:
         """One read for each batch."""
-        out = np.empty((sum(stop - start for _, _, start, stop in spans), *self._shape), self._stored)
+        # Rows of several batches lie in the file as they will in memory only for one of them.
+        counts = [stop - start for _, _, start, stop in spans]
+        largest = max(range(len(spans)), key=counts.__getitem__)
+        _, at, start, _ = spans[largest]
+        place = int(at[0]) + (start - sum(counts[:largest])) * self._width
+        out = aligned_empty((sum(counts), *self._shape), self._stored, place)
         done, content = 0, _bytes(out)
-        for file, at, start, stop in spans:
+        for source, at, start, stop in spans:
             size = (stop - start) * self._width
-            file.read_rows(at[:1] + start * self._width, content[done : done + size])
+            if size:
+                source.fill(int(at[0]) + start * self._width, content[done : done + size])
             done += size
         return self._dense(out)
 
@@ -104,11 +111,11 @@ class _Uneven(DirectColumn):
     def read(self, spans: Sequence[Span]) -> Column:
         """Two reads for each batch."""
         columns = []
-        for file, at, start, stop in spans:
+        for source, at, start, stop in spans:
             offsets = np.empty(stop - start + 1, np.int64)
-            file.read_rows(at[:1] + start * 8, _bytes(offsets))
+            source.fill(int(at[0]) + start * 8, _bytes(offsets))
             first, last = (int(at[1]) + int(offsets[i]) * self._item for i in (0, -1))
-            columns.append(self._column(file.read(first, last), offsets - offsets[0]))
+            columns.append(self._column(source.read(first, last), offsets - offsets[0]))
         return concat_columns(columns)
 
     @abstractmethod

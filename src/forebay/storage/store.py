@@ -11,7 +11,7 @@ from forebay.block import Block, Column, Indices
 from forebay.block.build import concat_columns
 from forebay.errors import DataError
 from forebay.storage.columns import decode
-from forebay.storage.file_reader import StoredFile
+from forebay.storage.file_reader import BatchInMemory, Source, StoredFile
 from forebay.storage.file_writer import schema_of
 from forebay.storage.manifest import Manifest
 from forebay.storage.rows import DirectColumn, direct_column
@@ -26,6 +26,8 @@ class Store:
 
     A batch is checked against its checksum when the first of its rows is read, and never again. Columns of
     uncompressed files are then read from the file, row by row; others through the last few batches that were decoded.
+    Whoever reads in order gets the rows of a batch that is being checked from the memory it was read into, so that
+    the first time takes no more reading than later ones.
     """
 
     def __init__(self, path: str, manifest: Manifest) -> None:
@@ -41,6 +43,7 @@ class Store:
         self._files: OrderedDict[int, StoredFile] = OrderedDict()
         self._decoded: OrderedDict[int, _Decoded] = OrderedDict()
         self._decoded_bytes = 0
+        self._latest: tuple[int, BatchInMemory] | None = None
 
     def __reduce__(self) -> Any:
         return Store, (self._path, self._manifest)
@@ -64,18 +67,24 @@ class Store:
         begin = int(np.searchsorted(self._first, start, side="right")) - 1
         end = int(np.searchsorted(self._first, stop, side="left"))
         spans = []
+        sources: dict[int, Source] = {}
+        latest = self._latest
         for batch in range(begin, end):
             if not self._checked[batch]:
-                self._check(batch)
+                latest = (batch, self._check(batch))
+            sources[batch] = latest[1] if latest is not None and latest[0] == batch else self._file(batch)
             first = int(self._first[batch])
             spans.append((batch, max(start - first, 0), min(stop, int(self._first[batch + 1])) - first))
+        # The rest of the last batch is likely to be asked for next; beyond its end it would only take up memory.
+        more = stop < self._first[end] and latest is not None and latest[0] == end - 1
+        self._latest = latest if more else None
         columns = []
         for leaf, direct in enumerate(self._direct):
             if direct is None:
                 parts = [self._batch(batch).column(leaf).slice(low, high) for batch, low, high in spans]
                 columns.append(concat_columns(parts))
             else:
-                columns.append(direct.read([(self._file(b), self._at[b, leaf], low, high) for b, low, high in spans]))
+                columns.append(direct.read([(sources[b], self._at[b, leaf], low, high) for b, low, high in spans]))
         return Block(self._manifest.elements, columns, stop - start)
 
     def _by_file(self, leaf: int, direct: DirectColumn, batches: Indices, rows: Indices) -> Column:
@@ -108,7 +117,7 @@ class Store:
                 self._files.popitem(last=False)
         return file
 
-    def _check(self, batch: int) -> None:
+    def _check(self, batch: int) -> BatchInMemory:
         """Read a batch for the first time: see that it is what was saved, and where its columns lie."""
         file, number = self._file(batch), int(self._number[batch])
         data = file.batch_bytes(number)
@@ -124,6 +133,7 @@ class Store:
         if None in self._direct:
             self._keep(batch, _Decoded(record, data.nbytes, self._manifest))
         self._checked[batch] = True
+        return BatchInMemory(data, start)
 
     def _batch(self, batch: int) -> "_Decoded":
         with self._lock:

@@ -9,7 +9,7 @@ import numpy as np
 
 from forebay.block import Block, Column, RowError, Structure, TensorSpec, concat_blocks, flatten
 from forebay.errors import DataError, PlanError
-from forebay.storage.arrow import arrow, hasher
+from forebay.storage.arrow import arrow
 from forebay.storage.columns import decode
 from forebay.storage.file_reader import StoredFile
 from forebay.storage.file_writer import FileWriter
@@ -46,7 +46,6 @@ class DatasetWriter:
         file_bytes: int = FILE_BYTES,
     ) -> None:
         arrow()
-        hasher()
         self._call = call
         self._compression = compression
         self._shard_of = shard_of

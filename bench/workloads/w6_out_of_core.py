@@ -1,0 +1,153 @@
+"""W6: 8 GiB of rows, shuffled uniformly by a process that may have 512 MiB.
+
+The bar for the external shuffle is what the disk allows: everything written once and read once, in the same run. The
+stream is one of many datasets in a row (``flat_map`` over pieces of the file), which cannot be read by number.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from bench import big_rows
+from bench.big_rows import BATCH, MIB, ROW
+from bench.busy import Busy
+from bench.memory import PeakMemory
+from bench.spec import ROWS_PER_SECOND, Contender, PairedAtLeast, Sample, Task, ValueBelow, Workload
+
+ROWS = 8 << 20
+BUDGET = "256MiB"
+BUDGET_MIB = 256
+LIMIT = 512 * MIB
+PIECES = 64
+# Every row is a read from the disk of its own; the rate does not change with more of them.
+COLD_ROWS = 1 << 16
+
+
+def prepare(folder: Path, rows: int) -> None:
+    big_rows.write(folder / "rows", rows)
+
+
+def _options(folder: Path) -> Any:
+    import forebay as fb
+
+    return fb.Options(memory=BUDGET, spill_dir=folder)
+
+
+def external(folder: Path, rows: int) -> Any:
+    import forebay as fb
+
+    path, size = folder / "rows", rows // PIECES
+
+    def piece(number: Any) -> Any:
+        return fb.Dataset.from_tensor_slices(big_rows.mapped(path, int(number) * size, size))
+
+    return fb.Dataset.range(PIECES).flat_map(piece).shuffle().batch(BATCH).with_options(_options(folder))
+
+
+def permuted(folder: Path, rows: int) -> Any:
+    import forebay as fb
+
+    array = big_rows.mapped(folder / "rows")
+    return fb.Dataset.from_tensor_slices(array).shuffle().take(rows).batch(BATCH).with_options(_options(folder))
+
+
+def forebay(build: Callable[[Path, int], Any], cold: bool = False) -> Callable[[Task], Sample]:
+    def measure(task: Task) -> Sample:
+        big_rows.limit_data(LIMIT)
+        import forebay  # noqa: F401 - so that its memory counts as there before
+
+        folder = task.files
+        dataset = build(folder, task.rows)
+        (big_rows.evict if cold else big_rows.warm)(folder / "rows")
+        return _timed(task, lambda: dataset)
+
+    return measure
+
+
+def tf_data(task: Task) -> Sample:
+    import tensorflow as tf
+
+    rows = (task.files / "rows").stat().st_size // ROW
+    # Its own code and threads take more than half a gigabyte before there is any data: the limit is on top of that.
+    before = big_rows.data_bytes()
+    big_rows.limit_data(before + LIMIT)
+    dataset = tf.data.FixedLengthRecordDataset(str(task.files / "rows"), ROW)
+    dataset = dataset.map(lambda row: tf.io.decode_raw(row, tf.uint8)).shuffle(rows).batch(BATCH)
+    return _timed(task, dataset.as_numpy_iterator)
+
+
+def floor(task: Task) -> Sample:
+    big_rows.limit_data(LIMIT)
+    file = big_rows.anonymous(task.files)
+    os.sync()
+    with Busy() as busy:
+        write = big_rows.sequential_write(file, task.rows * ROW)
+        read = big_rows.sequential_read(file)
+    return {
+        "value": task.rows / (write + read),
+        "write_seconds": write,
+        "read_seconds": read,
+        "cpu_us_per_row": busy.own / task.rows * 1e6,
+        "others_share": busy.others,
+    }
+
+
+def _timed(task: Task, open_epoch: Callable[[], Any]) -> Sample:
+    # So that nobody begins with what others still have to write.
+    os.sync()
+    with PeakMemory() as memory, Busy() as busy:
+        seconds = big_rows.consume_shuffled(open_epoch(), task.rows, (task.files / "rows").stat().st_size // ROW)
+    return {
+        "value": task.rows / seconds,
+        "epoch_seconds": [seconds],
+        "cpu_us_per_row": busy.own / task.rows * 1e6,
+        "others_share": busy.others,
+        "growth_bytes": memory.growth,
+        "before_bytes": memory.before,
+        "memory_method": memory.method,
+        "verified": True,
+    }
+
+
+WORKLOADS = (
+    Workload(
+        name="w6",
+        title="8 GiB of 1 KiB rows, uniform shuffle, batch(256), Options.memory=256MiB, RLIMIT_DATA 512 MiB",
+        unit=ROWS_PER_SECOND,
+        rows=ROWS,
+        quick_rows=ROWS // 32,
+        parameters={"row_bytes": ROW, "batch": BATCH, "budget": BUDGET, "limit_bytes": LIMIT},
+        prepare=prepare,
+        ratios_of=("forebay external",),
+        contenders=(
+            Contender(
+                "floor",
+                "numpy",
+                floor,
+                reference=True,
+                note="no shuffle: the same bytes written once and read once, 1 MiB at a time",
+            ),
+            Contender("forebay external", "forebay", forebay(external), note="of a stream: flat_map over 64 pieces"),
+            Contender("forebay external, cold", "forebay", forebay(external, cold=True), note="and evicted before"),
+            Contender("forebay permuted", "forebay", forebay(permuted), note="of a memory-mapped array"),
+            Contender(
+                "forebay permuted, cold",
+                "forebay",
+                forebay(permuted, cold=True),
+                note="and evicted before; the first rows only",
+                rows=COLD_ROWS,
+            ),
+            Contender("tf.data", "tensorflow", tf_data, note="shuffle(all rows); 512 MiB above what it imports"),
+        ),
+        targets=(
+            PairedAtLeast("forebay external", 0.7, "floor"),
+            ValueBelow(
+                "forebay external", BUDGET_MIB + 48, "MiB", "memory above the start", fact="growth_bytes", scale=MIB
+            ),
+        ),
+        notes="No contender syncs; the file of rows is in the page cache, which the limit does not cover, unless cold.",
+    ),
+)

@@ -1,0 +1,82 @@
+"""An external shuffle's rows on disk: of any kind, in the same order, checked, counted and in pieces of a good size."""
+
+import os
+import threading
+from typing import Any
+
+import numpy as np
+import pytest
+
+import forebay as fb
+from forebay import Dataset
+from forebay.run.spill import SpillFile, SpillStore
+from unit.support import assert_same
+
+KINDS: dict[str, Any] = {
+    "several leaves": lambda i: {"x": np.full(3, i, np.float32), "y": (i, np.int8(i % 5))},
+    "nothing in some leaf": lambda i: (i, np.empty((2, 0))),
+    "structured": lambda i: np.array((i, i / 2), [("a", "i4"), ("b", "f8")]),
+    "text": lambda i: f"{i} " * (i % 7),
+    "uneven": lambda i: np.arange(i, i + i % 5),
+    "large rows": lambda i: np.full(70_000, i % 251, np.uint8),
+    "another shape later": lambda i: np.full(2 if i < 150 else 3, i),
+    "another shape at once": lambda i: np.full(2 if i < 2 else 3, i),
+    "None later": lambda i: i if i < 150 else None,
+    "dates": lambda i: np.datetime64("2020-01-01") + i,
+}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_rows_of_any_kind_come_in_the_same_order_at_any_budget(kind: str) -> None:
+    rows = [KINDS[kind](i) for i in range(300)]
+    size = 90_000 if kind == "large rows" else 0
+    whole, tight, tighter = (
+        list(Dataset.from_generator(lambda: iter(rows)).shuffle(seed=5).with_options(fb.Options(memory=memory)))
+        for memory in ("1GiB", 6_000 + 8 * size, 600 + 2 * size)
+    )
+    assert_same(tight, whole)
+    assert_same(tighter, whole)
+
+
+@pytest.mark.parametrize("kind", ["several leaves", "text"])
+def test_a_flipped_byte_on_disk_is_noticed(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    files: list[SpillFile] = []
+    create = SpillStore.create
+    monkeypatch.setattr(SpillStore, "create", lambda store: files.append(create(store)) or files[-1])
+    rows = Dataset.from_generator(lambda: (KINDS[kind](i) for i in range(2000)))
+    with iter(rows.shuffle(seed=1).with_options(fb.Options(memory=8_000))) as it:
+        next(it)
+        (file,) = files
+        for offset in range(0, len(file), 100):
+            before = os.pread(file.fileno, 1, offset)
+            os.pwrite(file.fileno, bytes([before[0] ^ 1]), offset)
+        with pytest.raises(fb.DataError, match="has come back changed"):
+            list(it)
+
+
+def test_a_full_disk_is_an_error_and_nothing_is_left_behind(monkeypatch: pytest.MonkeyPatch) -> None:
+    stores: list[SpillStore] = []
+    create = SpillStore.create
+    monkeypatch.setattr(SpillStore, "create", lambda store: stores.append(store) or create(store))
+    rows = Dataset.from_generator(lambda: (np.full(50, i) for i in range(2000))).shuffle(seed=1)
+    threads = threading.active_count()
+    with (
+        pytest.raises(fb.SpillError, match="spill_limit"),
+        iter(rows.with_options(fb.Options(memory=20_000, spill_limit=50_000))) as it,
+    ):
+        next(it)
+    assert stores[0].used == 0
+    assert threading.active_count() == threads
+
+
+def test_small_budgets_do_not_make_small_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
+    writes: list[int] = []
+    write = SpillFile.write
+    monkeypatch.setattr(
+        SpillFile, "write", lambda file, at, parts: (writes.append(sum(map(len, parts))), write(file, at, parts))[1]
+    )
+    rows = Dataset.from_generator(lambda: (np.full(1000, i) for i in range(4000))).shuffle(seed=1)
+    found = [int(x[0]) for x in rows.with_options(fb.Options(memory="8MiB"))]
+    assert sorted(found) == list(range(4000))
+    # What is left in every bucket at the end is less than a piece.
+    assert np.median(writes) > 30_000
