@@ -139,6 +139,7 @@ class _RunGenerator(Operator):
         self._iterator = None
         if close is not None:
             close()
+        super().close()
 
 
 class _Conform:
