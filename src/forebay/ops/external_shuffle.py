@@ -46,6 +46,8 @@ class ExternalShuffle(Operator):
     is read again from its start.
     """
 
+    makes_rows = True
+
     def __init__(self, site: Site, source: Operator, setup: Setup, seed: int, each_epoch: bool) -> None:
         super().__init__(site, source)
         self._reader = Reader(source)

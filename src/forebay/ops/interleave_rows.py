@@ -53,6 +53,8 @@ class InterleavedRows(Operator):
     it. The same goes where the input or an inner dataset comes in a free order.
     """
 
+    makes_rows = True
+
     def __init__(
         self, site: Site, map_func: Callable[..., Any], seed: int, setup: Setup, source: Operator, cycle: Cycle
     ) -> None:
@@ -62,7 +64,7 @@ class InterleavedRows(Operator):
         self._threads = cycle.threads
         self._free_order = cycle.free_order
         self._gate = setup.gate
-        self._supply = Supply(site, self.meter)
+        self._supply = Supply(site, self.meter, setup.ledger.lease(str(site)))
         self._datasets = InnerDatasets(site, map_func, seed, _for_inner(setup, cycle.slots))
         self._feed = Feed(self._supply, source, self._datasets, cycle.threads)
         # Blocks that are handed on as they are cannot be made to fit.
@@ -261,6 +263,10 @@ class InterleavedRows(Operator):
                 return order
             if self._over():
                 return None
+            # Where the budget has no room for rows ahead, somebody still has to go on.
+            waiting = next((slot for number in self._circle() if (slot := self._slots[number]) is not None), None)
+            if waiting is not None:
+                waiting.ask(needed=True)
             self._supply.wait()
 
     def _refill(self, number: int) -> bool:

@@ -23,6 +23,8 @@ class ShuffleBuffer(Operator):
     they are read again from the input, starting at that cursor.
     """
 
+    makes_rows = True
+
     def __init__(self, site: Site, source: Operator, setup: Setup, size: int, seed: int, each_epoch: bool) -> None:
         super().__init__(site, source)
         self._reader = Reader(source)

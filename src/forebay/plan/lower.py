@@ -18,7 +18,7 @@ def prepare(node: Node, run_seed: int, rules: tuple[Any, ...]) -> Node:
 def build(node: Node, setup: Setup) -> Operator:
     """The operators of a prepared plan."""
     operator = node.lower(setup, build)
-    operator.most_bytes = setup.ledger.budget
+    operator.count_in(setup.ledger)
     return operator
 
 
