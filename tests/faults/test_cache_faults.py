@@ -84,7 +84,7 @@ def run(code: str, *arguments: object) -> "subprocess.CompletedProcess[str]":
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("seed", range(30))
+@pytest.mark.parametrize("seed", range(15))
 def test_killed_while_filling(tmp_path: Path, seed: int) -> None:
     """Killed up to three times in a row, each time at another point; then all is well."""
     died = 0
@@ -290,7 +290,7 @@ print(check(build(sys.argv[1])), check(build(sys.argv[1])))
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("round", range(10))
+@pytest.mark.parametrize("round", range(20))
 def test_two_processes_race(tmp_path: Path, round: int) -> None:
     """Both get everything, and one of them has kept it."""
     command = [sys.executable, "-W", "error", "-c", RACE, str(tmp_path)]

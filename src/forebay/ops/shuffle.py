@@ -97,7 +97,8 @@ class Shuffle(Node):
         if self.by_number:
             return Holding(8 * rows + 2 * sizes.block, "numbers of rows, not rows")
         if 2 * rows * sizes.element > budget:
-            return Holding(8 * rows + 2 * sizes.block, "numbers of rows; the buffer is on disk", rows * sizes.element)
+            why = "numbers and checksums of rows; the buffer is on disk"
+            return Holding(16 * rows + 2 * sizes.block, why, rows * sizes.element)
         return Holding(2 * rows * sizes.element, f"{rows:,} rows, twice while it grows")
 
     def lower(self, setup: Setup, build: Build) -> Operator:
