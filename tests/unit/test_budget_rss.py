@@ -125,9 +125,9 @@ def test_the_highest_mark_is_within_the_budget(budget: int) -> None:
     }
     assert not too_much
     assert all(count > 0 for count, _, _ in found)
-    # A worker takes some 25 MiB: one is started in any case, and a second one where there is room.
+    # A worker takes some 25 MiB: one is started in any case, and others where there is room.
     workers = dict(zip(PIPELINES, found, strict=True))["processes"][2]
-    assert workers == 1 if budget == 32 * MB else 1 <= workers <= 4
+    assert 1 <= workers <= (2 if budget == 32 * MB else 4)
 
 
 EPOCHS = (

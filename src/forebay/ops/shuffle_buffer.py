@@ -172,6 +172,10 @@ class ShuffleBuffer(Operator):
         self._store = spilled
         self._lease.release()
 
+    def moved(self) -> float | None:
+        """As the picks were."""
+        return self._picks.moved
+
     def close(self) -> None:
         """Let go of the rows."""
         self._store.close()

@@ -184,6 +184,10 @@ class Operator(ABC):
         """Bytes kept for later in a buffer of its own, and how full that is, from 0 to 1. Called from any thread."""
         return 0, 0.0
 
+    def moved(self) -> float | None:
+        """By how many places rows have moved on average, where an operator changes their order within limits."""
+        return None
+
     def fail_next(self, error: ForebayError) -> None:
         """Have ``raise_pending`` raise this: rows made before the fault go out first."""
         self._pending = error
