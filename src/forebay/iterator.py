@@ -138,6 +138,17 @@ class DatasetIterator(Generic[T_co]):
         """
         return str(self._plan.site)
 
+    @property
+    def ledger(self) -> Ledger:
+        """The budget that the iterator runs under, ``Options.memory``, and what its steps hold of it.
+
+        >>> import forebay as fb
+        >>> it = iter(fb.Dataset.range(3).with_options(fb.Options(memory="2MiB")))
+        >>> it.ledger.budget, it.ledger.held
+        (2097152, 0)
+        """
+        return self._setup.ledger
+
     def __iter__(self) -> "DatasetIterator[T_co]":
         return self
 

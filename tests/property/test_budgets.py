@@ -91,6 +91,7 @@ def build(chosen: list[tuple[str, Step]], count: int, width: int, batch: int | N
     return dataset if batch is None else dataset.batch(batch).prefetch(2)
 
 
+@pytest.mark.filterwarnings("ignore:cache at")
 @settings(max_examples=80)
 @given(
     chosen=st.lists(STEPS, min_size=1, max_size=4),

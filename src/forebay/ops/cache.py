@@ -14,7 +14,7 @@ from forebay.plan.node import Build, Node, Traits
 from forebay.run import Operator, Reader, Setup
 from forebay.run.cached import Content, Damaged
 from forebay.run.cached_folder import FolderContent
-from forebay.run.cached_memory import MemoryContent
+from forebay.run.cached_memory import SHARE, MemoryContent
 from forebay.run.cached_record import check_codec
 
 # Whatever the epoch of those who read it: that is what makes it one and the same in every run.
@@ -188,6 +188,11 @@ class _Cache(Operator):
         self._row += block.rows
         self._at = cursor.after(block.rows)
         return block.at(Cursor(state))
+
+    def held(self) -> tuple[int, float]:
+        """What is kept in memory, against its part of the budget."""
+        held = self._content.held()
+        return held, 1.0 if self._content.complete else min(1.0, held / (SHARE * self._setup.ledger.budget))
 
     def close(self) -> None:
         """What was kept stays."""
