@@ -3,6 +3,9 @@
 import json
 from pathlib import Path
 
+import numpy as np
+
+import forebay as fb
 from unit.support import python
 
 _CODE = """
@@ -55,3 +58,18 @@ def test_compressed(tmp_path: Path) -> None:
     saving, reading, permuted = json.loads(python(_CODE, 120, str(tmp_path / "d"), "lz4"))
     # The batches decoded last, 16 MiB of them, and what the decoder's allocator keeps.
     assert max(saving, reading, permuted) < 64
+
+
+def test_rows_that_wait_for_others_of_their_shard_count_in_the_budget(tmp_path: Path) -> None:
+    ledger = fb.Ledger("2MiB")
+    rows = fb.Dataset.from_generator(lambda: (np.full(500, i) for i in range(3000)))
+    rows = rows.with_options(fb.Options(memory=ledger))
+    rows.save(tmp_path / "d", shard_func=lambda x: int(x[0]) % 100)
+    # A hundred shards of up to half a MiB each would wait, were there no budget. The first 4 MiB are looked at.
+    assert ledger.peak < 7 << 20
+    assert ledger.held == 0
+    found = sorted(int(x[0]) for x in fb.Dataset.load(tmp_path / "d"))
+    assert found == list(range(3000))
+    again = rows.snapshot(tmp_path / "s", shard_func=lambda x: int(x[0]) % 100)
+    assert sorted(int(x[0]) for x in again) == sorted(int(x[0]) for x in again) == found
+    assert ledger.held == 0
