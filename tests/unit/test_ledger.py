@@ -226,3 +226,19 @@ def test_the_forecast_does_not_grow_with_the_data() -> None:
     assert "budget 1.0 MiB" in str(report)
     assert "disk" in str(report)
     assert len(str(report).splitlines()) == 7
+
+
+def test_the_forecast_knows_caches_batches_slots_and_processes() -> None:
+    budget = 10 << 20
+    rows = Dataset.from_tensor_slices(np.zeros((1000, 1000)))
+    dataset = rows.cache().interleave(Dataset.from_tensors, num_parallel_calls=2, cycle_length=4)
+    dataset = dataset.map(lambda x: x, num_parallel_calls=1, executor="process").batch(200)
+    report = dataset.with_options(fb.Options(memory=budget)).memory_report()
+    steps = {step.step.partition("(")[0]: step for step in report.steps}
+    # 8 MB of rows: all of them at first, then half of the budget.
+    assert steps["cache"].memory == (budget // 2,) * 3
+    assert steps["cache"].disk == (8_000_000 - budget // 2, 80_000_000 - budget // 2, 800_000_000 - budget // 2)
+    assert steps["batch"].memory == (3 * 200 * 8000,) * 3
+    assert "4 open datasets and of 2 ahead" in steps["interleave"].why
+    assert steps["map"].memory == (budget,) * 3
+    assert "1 process of some 25 MiB" in steps["map"].why

@@ -9,7 +9,7 @@ import numpy as np
 from forebay.block import Block, Cursor, Indices, RowError, concat_blocks, fold
 from forebay.errors import DataError
 from forebay.plan.check import flag, keep_whole
-from forebay.plan.node import Build, Node
+from forebay.plan.node import Build, Holding, Node, Sizes
 from forebay.plan.spec import map_spec
 from forebay.run import Access, Operator, Reader, Setup, Site
 
@@ -47,6 +47,12 @@ class Batch(Node):
     def element_bytes(self, *inputs: int) -> int | None:
         """As many elements."""
         return inputs[0] * self.batch_size
+
+    def holds(self, sizes: Sizes) -> Holding:
+        """Views of its input's blocks, or a batch that is put together from several."""
+        if sizes.element <= sizes.setup.block_bytes:
+            return super().holds(sizes)
+        return Holding(3 * sizes.element, "a batch in hand and one in the making, for a moment twice")
 
     def lower(self, setup: Setup, build: Build) -> Operator:
         """Ask the input for blocks that hold whole batches, which then are views of them."""

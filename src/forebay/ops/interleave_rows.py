@@ -65,7 +65,9 @@ class InterleavedRows(Operator):
         self._free_order = cycle.free_order
         self._gate = setup.gate
         self._supply = Supply(site, self.meter, setup.ledger.lease(str(site)))
-        self._datasets = InnerDatasets(site, map_func, seed, _for_inner(setup, cycle.slots))
+        self._datasets = InnerDatasets(
+            site, map_func, seed, replace(setup, block_bytes=inner_bytes(setup.block_bytes, cycle.slots))
+        )
         self._feed = Feed(self._supply, source, self._datasets, cycle.threads)
         # Blocks that are handed on as they are cannot be made to fit.
         self._pace = Pace(setup.block_bytes, setup.unit if cycle.turn < ENDLESS else 1)
@@ -363,6 +365,6 @@ def _call(fetch: Callable[[], None]) -> None:
     fetch()
 
 
-def _for_inner(setup: Setup, cycle: int) -> Setup:
+def inner_bytes(block_bytes: int, cycle: int) -> int:
     """Each slot holds a block or two and a block of the output takes little from each, so theirs are smaller."""
-    return replace(setup, block_bytes=max(setup.block_bytes // cycle, min(setup.block_bytes, _LEAST_BYTES)))
+    return max(block_bytes // cycle, min(block_bytes, _LEAST_BYTES))

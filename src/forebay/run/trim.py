@@ -1,5 +1,6 @@
 """Memory that the allocator keeps after it was freed, given back to the system."""
 
+import ctypes
 import functools
 from collections.abc import Callable
 from typing import Any
@@ -10,11 +11,8 @@ WORTH_IT = 8 << 20
 
 @functools.cache
 def _malloc_trim() -> Callable[[int], Any] | None:
-    # Imported here because it takes a while, and only those who held much need it.
-    import ctypes
-
+    # Where the C library is another one it is not to be found, and memory goes back in other ways.
     try:
-        # Not to be found where the C library is another one, which has its own ways.
         return getattr(ctypes.CDLL(None), "malloc_trim", None)
     except (OSError, TypeError):
         return None
