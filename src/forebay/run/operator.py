@@ -104,6 +104,8 @@ class Operator(ABC):
         self.meter = Meter()
         self._ledger: Ledger | None = None
         self._hand: Lease | None = None
+        self.entered: list[Lease] = []
+        """What sources that this reads from keep from one iterator to the next."""
         self._light, self._heavy = 0, 1 << 62  # Blocks of a size between these leave what is noted as it is.
 
     @property
@@ -202,5 +204,6 @@ class Operator(ABC):
         """Stop threads and release what is held. From any state, and again if it was interrupted."""
         if self._hand is not None:
             self._hand.release()
+        self.entered = []
         for operator in self.inputs:
             operator.close()
