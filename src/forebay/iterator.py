@@ -10,6 +10,7 @@ from typing import Any, Generic, NoReturn, TypeVar
 
 from forebay.block import START, Cursor
 from forebay.errors import BusyError, ClosedError, CursorError
+from forebay.ledger import Ledger
 from forebay.plan import Node, build, optimise, with_seeds
 from forebay.plan.identity import check_same_plan, check_signature, counts_on_order, layout, signed
 from forebay.rules.fuse_maps import fuse_all_maps, fuse_maps
@@ -19,6 +20,7 @@ from forebay.run.leaving import watch_for_exit
 from forebay.run.meter import StageStats
 from forebay.run.observers import ended, observed
 from forebay.run.stats import stats_of
+from forebay.run.trim import give_back
 
 T_co = TypeVar("T_co", covariant=True)
 
@@ -28,9 +30,10 @@ STATE_VERSION = 1
 class _Run:
     """The operators of an iterator, apart from it, so that they can be closed when it is gone."""
 
-    def __init__(self, crew: Crew) -> None:
+    def __init__(self, crew: Crew, ledger: Ledger) -> None:
         self._crew = crew
         self.operator: Operator | None = None
+        self._ledger = ledger
         self._stats: list[StageStats] = []
 
     def start(self, operator: Operator, cursor: Cursor, epoch: int) -> Reader:
@@ -58,6 +61,7 @@ class _Run:
             if not self._crew.finished:
                 # Steps that came to their end on the way have left workers, which nobody may ever need again.
                 self._crew.parking.clear()
+            give_back(self._ledger.peak)
 
 
 class DatasetIterator(Generic[T_co]):
@@ -88,7 +92,7 @@ class DatasetIterator(Generic[T_co]):
         self._plan_lines = lines
         self._setup = setup
         self._go_on_from = go_on_from
-        self._run = _Run(setup.parallelism.crew)
+        self._run = _Run(setup.parallelism.crew, setup.ledger)
         # The run is closed with the iterator, at the latest when that is collected or the interpreter ends.
         self._close = weakref.finalize(self, self._run.close)
         watch_for_exit()
@@ -133,6 +137,17 @@ class DatasetIterator(Generic[T_co]):
         'batch at <doctest ...'
         """
         return str(self._plan.site)
+
+    @property
+    def ledger(self) -> Ledger:
+        """The budget that the iterator runs under, ``Options.memory``, and what its steps hold of it.
+
+        >>> import forebay as fb
+        >>> it = iter(fb.Dataset.range(3).with_options(fb.Options(memory="2MiB")))
+        >>> it.ledger.budget, it.ledger.held
+        (2097152, 0)
+        """
+        return self._setup.ledger
 
     def __iter__(self) -> "DatasetIterator[T_co]":
         return self

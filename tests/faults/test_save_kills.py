@@ -1,4 +1,4 @@
-"""kill -9 at any point of a save: the old dataset is there, whole, and the next save works and clears up."""
+"""kill -9 or a full disk at any point of a save: the old dataset is there, whole, and the next save works."""
 
 import os
 import random
@@ -9,6 +9,7 @@ import pytest
 
 import forebay as fb
 from faults.nursery import Nursery
+from unit.support import python
 
 Dataset = fb.Dataset
 
@@ -82,3 +83,50 @@ def test_kill_9_of_a_first_save_leaves_nothing_to_load(tmp_path: Path, nursery: 
             Dataset.load(tmp_path / "d")
     Dataset.range(20).save(tmp_path / "d")
     assert os.listdir(tmp_path) == ["d"]
+
+
+_FULL = """
+import os, resource, signal, sys
+import numpy as np
+import forebay as fb
+
+signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+path, call, compression = sys.argv[1], sys.argv[2], sys.argv[3] or None
+rows = fb.Dataset.from_generator(lambda: (np.random.default_rng(i).random(500) for i in range(400)))
+rows = rows.with_options(fb.Options(block_bytes=4000))
+failed = 0
+for limit in [*range(0, 10_000, 1900), *range(10_000, 2_000_000, 130_000), 10**9]:
+    resource.setrlimit(resource.RLIMIT_FSIZE, (limit, resource.RLIM_INFINITY))
+    try:
+        if call == "save":
+            rows.save(path, compression, shard_func=lambda x: int(x[0] * 3))
+        else:
+            assert len(list(rows.snapshot(path, compression))) == 400
+        done = True
+    except fb.DataError as error:
+        failed += 1
+        done = False
+        assert "writing failed: [Errno 27] File too large" in str(error), error
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY,) * 2)
+    if call == "save":
+        assert len(list(fb.Dataset.load(path))) == (400 if done else 10)
+        assert os.listdir(os.path.dirname(path)) == [os.path.basename(path)]
+    else:
+        assert done or os.listdir(path) == [], os.listdir(path)
+    if done:
+        break
+print(failed)
+"""
+
+
+@pytest.mark.parametrize("compression", ["", "zstd"])
+@pytest.mark.parametrize("call", ["save", "snapshot"])
+def test_a_disk_that_is_full_at_any_write(call: str, compression: str, tmp_path: Path) -> None:
+    """Files may grow to a limit that rises step by step, so that one write after another is the first to fail."""
+    path = tmp_path / "d"
+    if call == "save":
+        Dataset.range(10).save(path)
+    else:
+        path.mkdir()
+    assert int(python(_FULL, 300, str(path), call, compression)) > 6

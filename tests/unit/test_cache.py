@@ -200,7 +200,7 @@ def test_it_holds_a_lease_and_gives_it_back() -> None:
     assert ledger.holders().keys() == {"cache"}
     list(other)
     assert ledger.held < 1_000_000
-    dataset.clear_cache()
+    dataset.clear()
     gc.collect()
     assert ledger.held == 0
     list(other)
@@ -261,13 +261,13 @@ def test_writing_into_elements_does_not_reach_the_cache() -> None:
             element[...] = -1
 
 
-def test_clear_cache_computes_anew_and_leaves_running_iterators_alone() -> None:
+def test_clear_computes_anew_and_leaves_running_iterators_alone() -> None:
     function = Counted()
     dataset = Dataset.range(40_000).map(function).cache().batch(10)
     list(dataset)
     with iter(dataset) as it:
         next(it)
-        dataset.clear_cache()
+        dataset.clear()
         assert sum(len(batch) for batch in it) == 39_990
     assert len(function.calls) == 40_000
     list(dataset)

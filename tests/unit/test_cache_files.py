@@ -179,13 +179,13 @@ def test_classes_that_no_other_process_finds_are_refused(tmp_path: Path) -> None
         list(Dataset.range(3).map(lambda i: Local(i)).cache(tmp_path))
 
 
-def test_clear_cache_deletes_the_files(tmp_path: Path) -> None:
+def test_clear_deletes_the_files(tmp_path: Path) -> None:
     folder = tmp_path / "cache"
     dataset = build(folder).batch(10)
-    dataset.clear_cache()
+    dataset.clear()
     assert not folder.exists()
     list(dataset)
-    dataset.clear_cache()
+    dataset.clear()
     assert [path.name for path in folder.iterdir()] == ["lock"]
     list(dataset)
     assert calls() == 4000

@@ -41,6 +41,33 @@ def test_places_are_uniform_whether_or_not_it_spills(memory: Any) -> None:
     assert np.abs(sums / 20 - 499.5).max() < 5.5 * 288.7 / 20**0.5
 
 
+def test_any_row_comes_at_any_place_equally_often_when_it_spills() -> None:
+    rows, epochs, parts = 64, 150, 8
+    options = fb.Options(memory=600, block_bytes=100)
+    dataset = stream(rows).shuffle(seed=5).with_options(options)
+    found = np.zeros((parts, parts))
+    for _ in range(epochs):
+        with iter(dataset) as it:
+            order = [int(x) for x in it]
+        np.add.at(found, (np.array(order) * parts // rows, np.arange(rows) * parts // rows), 1)
+    expected = epochs * rows / parts**2
+    squares = ((found - expected) ** 2 / expected).sum()
+    # Rows and columns have fixed sums, so at most 49 degrees of freedom: mean 49, standard deviation 9.9.
+    assert squares < 49 + 5 * 9.9
+
+
+@pytest.mark.parametrize("size", [2, 50, 1000])
+def test_a_buffer_on_disk_gives_the_order_of_one_in_memory(size: int) -> None:
+    ledgers = {memory: fb.Ledger(memory) for memory in (30_000, 10**9)}
+    orders = []
+    for ledger in ledgers.values():
+        dataset = Dataset.from_generator(lambda: (np.full(40, i) for i in range(1500))).shuffle(size, seed=2)
+        orders.append([int(x[0]) for x in dataset.with_options(fb.Options(memory=ledger, block_bytes=2000))])
+    assert orders[0] == orders[1]
+    assert sorted(orders[0]) == list(range(1500))
+    assert size < 1000 or ledgers[10**9].peak > 10 * ledgers[30_000].peak
+
+
 @pytest.mark.parametrize("rows", [0, 1, 2, 300, 5000])
 def test_the_order_does_not_depend_on_the_budget(rows: int) -> None:
     dataset = stream(rows).shuffle(seed=3)
@@ -95,3 +122,47 @@ def test_disk_and_memory_are_given_back_at_the_end() -> None:
     assert ledger.held > 0
     it.close()
     assert ledger.held == 0
+
+
+# How far rows move is measured, so that a buffer too small for the data is noticed.
+
+
+def quality(dataset: Dataset[Any]) -> tuple[float | None, float | None]:
+    with iter(dataset) as it:
+        for _ in it:
+            pass
+        (found,) = [each for each in it.stats() if each.name.startswith("shuffle")]
+    return found.moved, found.shuffled
+
+
+@pytest.mark.parametrize("memory", [20_000, "1GiB"])
+@pytest.mark.parametrize("by_number", [False, True])
+def test_the_distance_that_rows_move_is_measured(memory: Any, by_number: bool) -> None:
+    rows, size = 20_000, 100
+    source = Dataset.range(rows) if by_number else stream(rows)
+    dataset = source.shuffle(size, seed=1).with_options(fb.Options(memory=memory))
+    moved, shuffled = quality(dataset)
+    exact = np.abs(np.array([int(x) for x in source.shuffle(size, seed=1)]) - np.arange(rows)).mean()
+    assert moved is not None
+    assert shuffled is not None
+    # Measured on one row in sixteen: 1,250 distances that spread about as far as their mean.
+    assert abs(moved / exact - 1) < 5 / 1250**0.5
+    assert shuffled == pytest.approx(3 * moved / rows)
+
+
+def test_a_buffer_of_everything_moves_rows_as_far_as_a_uniform_order() -> None:
+    _, shuffled = quality(stream(5000).shuffle(5000, seed=1))
+    assert shuffled is not None
+    assert 0.9 < shuffled <= 1.0
+    assert quality(stream(5000).shuffle(seed=1)) == (None, None)
+
+
+def test_a_weak_shuffle_is_told(capsys: pytest.CaptureFixture[str]) -> None:
+    stream(5000).shuffle(20, seed=1).batch(10).explain(analyze=True)
+    told = capsys.readouterr().out
+    assert "places on average" in told
+    assert "raise buffer_size" in told
+    stream(5000).shuffle(2000, seed=1).batch(10).explain(analyze=True)
+    assert "raise buffer_size" not in capsys.readouterr().out
+    assert "a weak shuffle: rows move 1.2% as far" in str(Dataset.range(5000).shuffle(20).memory_report())
+    assert "weak" not in str(Dataset.range(5000).shuffle(2000).memory_report())

@@ -3,8 +3,9 @@
 import gc
 import os
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -162,6 +163,86 @@ def test_pipelines_share_a_budget_and_give_it_back() -> None:
     assert ledger.held == 0
 
 
+def shared(ledger: fb.Ledger, seed: int) -> Dataset:
+    dataset = numbers(800, 100).map(lambda x: x + seed, num_parallel_calls=2, executor="thread").cache()
+    dataset = dataset.shuffle(300, seed=seed, reshuffle_each_iteration=False)
+    return dataset.batch(4).prefetch(20).with_options(fb.Options(memory=ledger, block_bytes=8000))
+
+
+def test_two_pipelines_in_turns_share_a_budget() -> None:
+    ledger = fb.Ledger("256KiB")
+    expected = [[x.tolist() for x in shared(fb.Ledger("1GiB"), seed)] for seed in (1, 2)]
+    datasets = [shared(ledger, seed) for seed in (1, 2)]
+    for _ in range(2):
+        iterators = [iter(dataset) for dataset in datasets]
+        found: list[list[object]] = [[], []]
+        for pair in zip(*iterators, strict=True):
+            for i, x in enumerate(pair):
+                found[i].append(x.tolist())
+        assert found == expected
+    # Both have a cache, of which half of the budget is the most.
+    assert sum(size for owner, size in ledger.holders().items() if owner == "cache") <= 2 * ledger.budget // 2
+    # What no step can do without comes on top: a block in hand, one in the making, those on two workers.
+    assert ledger.peak <= ledger.budget + 2 * 8 * 8000
+    del datasets, iterators
+    gc.collect()
+    assert ledger.held == 0
+
+
+def test_two_threads_share_a_budget() -> None:
+    ledger = fb.Ledger("256KiB")
+    expected = {seed: [x.tolist() for x in shared(fb.Ledger("1GiB"), seed)] for seed in (1, 2)}
+    found: dict[int, list[list[object]]] = {1: [], 2: []}
+
+    def work(seed: int) -> None:
+        dataset = shared(ledger, seed)
+        for _ in range(3):
+            found[seed].append([x.tolist() for x in dataset])
+
+    threads = [threading.Thread(target=work, args=(seed,)) for seed in found]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert found == {seed: [rows] * 3 for seed, rows in expected.items()}
+    assert ledger.peak <= ledger.budget + 2 * 8 * 8000
+    gc.collect()
+    assert ledger.held == 0
+
+
+def test_autotune_never_crosses_the_budget() -> None:
+    """Whatever the tuner wants: here, at every element, the most workers there may be and twice as much ahead."""
+    ledger = fb.Ledger("1MiB")
+    dataset = (
+        numbers(3000, 125)
+        .map(lambda x: x + 1, num_parallel_calls=fb.AUTOTUNE, executor="thread")
+        .interleave(lambda x: Dataset.from_tensors(x).prefetch(fb.AUTOTUNE), num_parallel_calls=fb.AUTOTUNE)
+        .map(lambda x: x - 1, num_parallel_calls=fb.AUTOTUNE, executor="thread")
+        .prefetch(fb.AUTOTUNE)
+        .with_options(fb.Options(memory=ledger))
+    )
+    with iter(dataset) as it:
+        found = []
+        for x in it:
+            found.append(int(x[0]))
+            for step in _operators(it._run.operator):
+                if hasattr(step, "tuned_workers"):
+                    step.tuned_workers = step.most_workers
+                if hasattr(step, "_up_to") and step._worker is not None:
+                    step._worker._most_bytes = step._up_to
+        block = it._setup.block_bytes
+    assert found == list(range(3000))
+    # All that comes on top is a block in hand of each of the five steps, and one that is on its way to it.
+    assert ledger.peak <= ledger.budget + 10 * block
+
+
+def _operators(operator: Any) -> Iterator[Any]:
+    if operator is not None:
+        yield operator
+        for each in operator.inputs:
+            yield from _operators(each)
+
+
 @pytest.mark.parametrize("budget", [1, 1000, 30_000, 10**6])
 def test_any_budget_gives_the_same_elements(budget: int) -> None:
     dataset = (
@@ -192,3 +273,19 @@ def test_the_forecast_does_not_grow_with_the_data() -> None:
     assert "budget 1.0 MiB" in str(report)
     assert "disk" in str(report)
     assert len(str(report).splitlines()) == 7
+
+
+def test_the_forecast_knows_caches_batches_slots_and_processes() -> None:
+    budget = 10 << 20
+    rows = Dataset.from_tensor_slices(np.zeros((1000, 1000)))
+    dataset = rows.cache().interleave(Dataset.from_tensors, num_parallel_calls=2, cycle_length=4)
+    dataset = dataset.map(lambda x: x, num_parallel_calls=1, executor="process").batch(200)
+    report = dataset.with_options(fb.Options(memory=budget)).memory_report()
+    steps = {step.step.partition("(")[0]: step for step in report.steps}
+    # 8 MB of rows: all of them at first, then half of the budget.
+    assert steps["cache"].memory == (budget // 2,) * 3
+    assert steps["cache"].disk == (8_000_000 - budget // 2, 80_000_000 - budget // 2, 800_000_000 - budget // 2)
+    assert steps["batch"].memory == (3 * 200 * 8000,) * 3
+    assert "4 open datasets and of 2 ahead" in steps["interleave"].why
+    assert steps["map"].memory == (budget,) * 3
+    assert "1 process of some 25 MiB" in steps["map"].why

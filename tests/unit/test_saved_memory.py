@@ -3,6 +3,9 @@
 import json
 from pathlib import Path
 
+import numpy as np
+
+import forebay as fb
 from unit.support import python
 
 _CODE = """
@@ -55,3 +58,37 @@ def test_compressed(tmp_path: Path) -> None:
     saving, reading, permuted = json.loads(python(_CODE, 300, str(tmp_path / "d"), "lz4"))
     # The batches decoded last, 16 MiB of them, and what the decoder's allocator keeps.
     assert max(saving, reading, permuted) < 64
+
+
+def test_rows_that_wait_for_others_of_their_shard_count_in_the_budget(tmp_path: Path) -> None:
+    ledger = fb.Ledger("2MiB")
+    rows = fb.Dataset.from_generator(lambda: (np.full(500, i) for i in range(3000)))
+    rows = rows.with_options(fb.Options(memory=ledger))
+    rows.save(tmp_path / "d", shard_func=lambda x: int(x[0]) % 100)
+    # A hundred shards of up to half a MiB each would wait, were there no budget. The first 4 MiB are looked at.
+    assert ledger.peak < 7 << 20
+    assert ledger.held == 0
+    found = sorted(int(x[0]) for x in fb.Dataset.load(tmp_path / "d"))
+    assert found == list(range(3000))
+    again = rows.snapshot(tmp_path / "s", shard_func=lambda x: int(x[0]) % 100)
+    assert sorted(int(x[0]) for x in again) == sorted(int(x[0]) for x in again) == found
+    assert ledger.held == 0
+
+
+def test_decoded_batches_count_in_the_budget(tmp_path: Path) -> None:
+    rows = fb.Dataset.from_generator(lambda: (np.full(500, i) for i in range(3000)))
+    rows.save(tmp_path / "d", "zstd")
+    peaks = {}
+    for budget in (3 << 20, 1 << 30):
+        ledger = fb.Ledger(budget)
+        loaded = fb.Dataset.load(tmp_path / "d").shuffle(seed=1).take(60).with_options(fb.Options(memory=ledger))
+        for _ in range(2):
+            with iter(loaded) as it:
+                found = [int(x[0]) for x in it]
+                assert it.ledger is ledger
+        assert len(set(found)) == 60
+        assert ledger.held == 0
+        peaks[budget] = ledger.peak
+    # All of its 12 MiB stay decoded where there is room; one batch always does.
+    assert peaks[1 << 30] > 8 << 20
+    assert peaks[3 << 20] < 5 << 20

@@ -118,6 +118,46 @@ def test_a_shuffle_buffer_that_fills_is_growth() -> None:
     assert stage["name"] in verdict["text"].splitlines()[0]
 
 
+def test_a_cache_that_fills_is_growth_within_its_budget() -> None:
+    verdict = run("""
+        def rows():
+            for i in range(1500):
+                yield np.full(8000, i, np.float64)
+
+        ds = Dataset.from_generator(rows).cache().batch(5).with_options(fb.Options(memory="100MiB"))
+        with fb.watch() as w:
+            for epoch in range(3):
+                for batch in ds:
+                    batch.sum()
+        tell(w)
+        """)
+    assert verdict["kind"] == "growth"
+    assert verdict["budget"] == 100 * MIB
+    assert verdict["stages"][0]["name"].startswith("cache at <string>:")
+    # Half of the budget; the rest of 92 MiB is on disk.
+    assert 45 * MIB < verdict["stages"][0]["peak"] <= 50 * MIB
+    assert "may hold 100.0 MiB together (Options.memory)" in verdict["text"]
+
+
+def test_elements_kept_by_the_loop_are_a_leak_even_behind_a_shuffle_buffer() -> None:
+    verdict = run("""
+        def rows():
+            for i in range(1500):
+                yield np.full(2000, i, np.float64)
+
+        ds = Dataset.from_generator(rows).shuffle(100, seed=1).batch(5).with_options(fb.Options(memory="64MiB"))
+        kept = []
+        with fb.watch() as w:
+            for epoch in range(3):
+                for batch in ds:
+                    kept.append(batch.copy())
+        tell(w)
+        """)
+    assert verdict["kind"] == "leak"
+    assert verdict["budget"] == 64 * MIB
+    assert verdict["holders"][0]["name"] == "list __main__.kept"
+
+
 def test_a_plain_loop_is_a_plateau() -> None:
     verdict = run("""
         data = np.ones((200, 1000))

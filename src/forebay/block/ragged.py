@@ -35,6 +35,11 @@ class Ragged(Column):
         shapes = np.tile(np.array(values.shape[1:], np.int64), (len(values), 1))
         return Ragged(values.reshape(-1), _offsets(shapes.prod(axis=1)), shapes, column.owned)
 
+    def __reduce__(self) -> Any:
+        # A slice refers to all the values of the column it was cut from.
+        first, last = int(self.offsets[0]), int(self.offsets[-1])
+        return Ragged, (self.values[first:last], self.offsets - first, self.shapes, self.owned)
+
     def __len__(self) -> int:
         return len(self.shapes)
 

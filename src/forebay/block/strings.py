@@ -35,6 +35,11 @@ class Strings(Column):
         np.cumsum(np.fromiter(map(len, raw), np.int64, len(raw)), out=offsets[1:])
         return Strings(np.frombuffer(b"".join(raw), np.uint8), offsets, shape, text)
 
+    def __reduce__(self) -> Any:
+        # A slice refers to all the strings of the column it was cut from.
+        first, last = int(self.offsets[0]), int(self.offsets[-1])
+        return Strings, (self.data[first:last], self.offsets - first, self.shape, self.text)
+
     def __len__(self) -> int:
         count = prod(self.shape)
         # Rows of no strings at all cannot be counted; columns with an empty axis are kept as objects.

@@ -32,7 +32,7 @@ class KeepingDataset(RunnableDataset[T_co]):
         """Compute every element once: later iterations, and later rounds of ``repeat``, get what was kept.
 
         What was kept belongs to this step. All datasets built on it share it, and it is freed with the last of them
-        or by ``clear_cache``. An iteration that stops early leaves a part, which the next one uses and continues.
+        or by ``clear``. An iteration that stops early leaves a part, which the next one uses and continues.
         What draws random numbers before this step gives those of the first epoch in all of them.
 
         Args:
@@ -64,7 +64,7 @@ class KeepingDataset(RunnableDataset[T_co]):
             )
         return cached
 
-    def clear_cache(self) -> None:
+    def clear(self) -> None:
         """Free what the ``cache`` steps of this dataset have kept, in memory and on disk.
 
         Iterators that are under way go on; the next iteration computes elements anew.
@@ -72,7 +72,7 @@ class KeepingDataset(RunnableDataset[T_co]):
         >>> ds = Dataset.range(3).cache()
         >>> len(list(ds))
         3
-        >>> ds.clear_cache()
+        >>> ds.clear()
         """
         clear_caches(self.plan)
 

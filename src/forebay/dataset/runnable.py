@@ -26,7 +26,7 @@ from forebay.run.crew import Crew, Parking
 from forebay.run.meter import StageStats
 from forebay.run.parallelism import Parallelism
 from forebay.run.spill import SpillStore
-from forebay.run.stats import table
+from forebay.run.stats import table, weak_shuffles
 from forebay.run.tuner import Tuner
 from forebay.sizes import memory_left, parse_size
 
@@ -189,7 +189,7 @@ class RunnableDataset(Generic[T_co]):
         runs = optimise(with_seeds(self.plan, self._run_seeds()), self._setup().rules)
         print(explain(self.plan, runs, self._parking.found()), file=out)
         if analyze:
-            print("", "As it ran:", table(stats), sep="\n", file=out)
+            print("", "As it ran:", table(stats), *weak_shuffles(stats), sep="\n", file=out)
 
     def _run_for(self, seconds: float) -> list[StageStats]:
         # Of its own, so that looking does not count as an epoch.

@@ -16,7 +16,7 @@ from forebay.plan import INFINITE, Node, build, caller, optimise, with_seeds
 from forebay.plan.check import flag, function, step_name
 from forebay.plan.fingerprint import digest, function_name
 from forebay.plan.identity import plan_lines
-from forebay.run import Reader, Site
+from forebay.run import Reader, Setup, Site
 
 if TYPE_CHECKING:
     from forebay.dataset import Dataset
@@ -80,6 +80,7 @@ class StoredDataset(DatasetSteps[T_co]):
             raise PlanError("save(): the dataset is infinite; take() a part of it")
         site = Site("save", None, caller())
         shard_of = None if shard_func is None else shards_by(site, function("save", "shard_func", shard_func))
+        setup = self._setup()
         writer = DatasetWriter(
             folder,
             "save",
@@ -88,9 +89,10 @@ class StoredDataset(DatasetSteps[T_co]):
             spec=self._known_spec(),
             plan=plan_digest(self.plan),
             overwrite=overwrite,
+            ledger=setup.ledger,
         )
         total = self.cardinality()
-        write_blocks(self._blocks(), writer, total if total >= 0 else None, progress)
+        write_blocks(self._blocks(setup), writer, total if total >= 0 else None, progress)
 
     @staticmethod
     def load(
@@ -204,10 +206,9 @@ class StoredDataset(DatasetSteps[T_co]):
             # Running the dataset will say what is wrong, if something is.
             return None
 
-    def _blocks(self) -> Generator[Block, None, None]:
+    def _blocks(self, setup: Setup) -> Generator[Block, None, None]:
         """All rows of the next epoch, without making elements of them."""
         epoch, self._epochs = self._epochs, self._epochs + 1
-        setup = self._setup()
         operator = build(optimise(with_seeds(self.plan, self._run_seeds()), setup.rules), setup)
         try:
             reader = Reader(operator)

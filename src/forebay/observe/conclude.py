@@ -66,6 +66,7 @@ def conclude(evidence: Evidence) -> Verdict:
         children_bytes_per_step=children_slope,
         free=free_memory(),
         warm_up=int(warm_up_end(memory)),
+        budget=evidence.stages.budget,
     )
 
 
@@ -87,7 +88,9 @@ def _reason(judged: Judgement, in_children: bool, evidence: Evidence) -> str:
         names = ", ".join(stage.name for stage in stages[:2])
         most = size(evidence.recorder.peak - evidence.baseline)
         ending = "it is still filling" if course != "level" else "it no longer grows"
-        return f"of {most} more at its highest, {size(evidence.stages.peak)} were the buffer of {names}; {ending}"
+        budget = size(evidence.stages.budget)
+        held = size(evidence.stages.peak)
+        return f"of {most} more at its highest, {held} were the buffer of {names}; {ending}, and may take {budget}"
     if course == "short":
         return "too few steps to tell; about thirty are needed after warm-up"
     if course == "slowing":

@@ -15,7 +15,7 @@ def report(verdict: Verdict) -> str:
     lines = [_HEAD[verdict.kind].format(verdict.reason), ""]
     lines += _table(_figures(verdict))
     if verdict.stages:
-        lines += ["", "Buffers of datasets:"]
+        lines += ["", f"Buffers of datasets, which may hold {size(verdict.budget)} together (Options.memory):"]
         lines += _table(
             [
                 (

@@ -18,6 +18,8 @@ class Stages:
         self._interval = interval
         self._next_look = 0.0
         self.held = 0
+        self.budget = 0
+        """The most that datasets running at the same time may hold together."""
 
     def block(self, iterator: Observed) -> bool:
         """A block has come out of it; whether it is the first that was seen."""
@@ -37,7 +39,9 @@ class Stages:
     def look(self) -> None:
         """See what is held now."""
         # Looking costs some µs per step of the dataset, so it waits for its turn.
-        self.held = sum(self._look_at(each) for each in list(self._running))
+        running = list(self._running)
+        self.held = sum(self._look_at(each) for each in running)
+        self.budget = max(self.budget, sum(ledger.budget for ledger in {each.ledger for each in running}))
         self._next_look = time.monotonic() + self._interval
 
     def _look_at(self, iterator: Observed) -> int:

@@ -92,6 +92,7 @@ class Verdict:
         children_bytes_per_step: slope of their memory, all taken together.
         free: memory that can still be taken before the machine or container has no more.
         warm_up: the first step that counted for the slope.
+        budget: what buffers of the datasets that ran may hold together (``Options.memory``); 0 if none ran.
     """
 
     kind: Kind
@@ -116,6 +117,7 @@ class Verdict:
     children_bytes_per_step: float = 0.0
     free: int = 0
     warm_up: int = 0
+    budget: int = 0
 
     @property
     def growth(self) -> int:

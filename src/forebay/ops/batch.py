@@ -9,7 +9,7 @@ import numpy as np
 from forebay.block import Block, Cursor, Indices, RowError, concat_blocks, fold
 from forebay.errors import DataError
 from forebay.plan.check import flag, keep_whole
-from forebay.plan.node import Build, Node
+from forebay.plan.node import Build, Holding, Node, Sizes
 from forebay.plan.spec import map_spec
 from forebay.run import Access, Operator, Reader, Setup, Site
 
@@ -48,17 +48,26 @@ class Batch(Node):
         """As many elements."""
         return inputs[0] * self.batch_size
 
+    def holds(self, sizes: Sizes) -> Holding:
+        """Views of its input's blocks, or a batch that is put together from several."""
+        if sizes.element <= sizes.setup.block_bytes:
+            return super().holds(sizes)
+        return Holding(3 * sizes.element, "a batch in hand and one in the making, for a moment twice")
+
     def lower(self, setup: Setup, build: Build) -> Operator:
         """Ask the input for blocks that hold whole batches, which then are views of them."""
         unit = setup.unit * self.batch_size if setup.rules else 1
-        return _Batch(self, build(self.input, setup.with_unit(unit)))
+        return _Batch(self, setup, build(self.input, setup.with_unit(unit)))
 
 
 class _Batch(Operator):
     """State: the number of the next input element."""
 
-    def __init__(self, node: Batch, source: Operator) -> None:
+    makes_rows = True
+
+    def __init__(self, node: Batch, setup: Setup, source: Operator) -> None:
         super().__init__(node.site, source)
+        self._lease = setup.ledger.lease(str(node.site))
         self._reader = Reader(source)
         self._size = node.batch_size
         self._drop_remainder = node.drop_remainder
@@ -78,6 +87,12 @@ class _Batch(Operator):
         parts = self._whole_batches()
         if not parts:
             return None
+        try:
+            return self._folded(parts)
+        finally:
+            self._lease.release()
+
+    def _folded(self, parts: list[Block]) -> Block:
         rows = sum(part.rows for part in parts)
         try:
             folded = fold_block(parts, min(self._size, rows))
@@ -92,6 +107,11 @@ class _Batch(Operator):
         self._index += rows
         return folded.at(Cursor(state))
 
+    def close(self) -> None:
+        """Let go of what waits for the rest of a batch."""
+        self._lease.release()
+        super().close()
+
     def _whole_batches(self) -> list[Block]:
         """Blocks that together hold whole batches, or at the end what is left; empty once nothing is."""
         block = self._reader.next()
@@ -103,6 +123,8 @@ class _Batch(Operator):
                 self._reader.unread(block.slice(whole, block.rows))
             return [block.slice(0, whole)]
         parts, missing, size = [block], self._size - block.rows, block.nbytes
+        # The rows wait here, and for a moment are there twice.
+        self._lease.note(2 * (size // block.rows) * self._size)
         while missing:
             # Before it is put together: then it is too late.
             if size > self.most_bytes:

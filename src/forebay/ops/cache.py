@@ -10,11 +10,11 @@ from typing import Any
 from forebay.block import START, Block, Cursor, concat_blocks
 from forebay.errors import DataError, PlanError
 from forebay.plan.identity import content_key, layout
-from forebay.plan.node import Build, Node, Traits
+from forebay.plan.node import Build, Holding, Node, Sizes, Traits
 from forebay.run import Operator, Reader, Setup
 from forebay.run.cached import Content, Damaged
 from forebay.run.cached_folder import FolderContent
-from forebay.run.cached_memory import MemoryContent
+from forebay.run.cached_memory import SHARE, MemoryContent
 from forebay.run.cached_record import check_codec
 
 # Whatever the epoch of those who read it: that is what makes it one and the same in every run.
@@ -97,6 +97,17 @@ class Cache(Node):
     def cardinality(self) -> int:
         """The input's."""
         return self.input.cardinality()
+
+    def holds(self, sizes: Sizes) -> Holding:
+        """Its part of the budget, and the rest on disk."""
+        total = None if sizes.rows is None else sizes.rows * sizes.element
+        if self.filename:
+            return Holding(2 * sizes.block, "a block in hand and one in the making; the rest is in files", total or 0)
+        most = int(SHARE * sizes.setup.ledger.budget)
+        if total is None:
+            return Holding(most, "up to half of the budget; the rest goes to disk")
+        why = "all elements" if total <= most else "half of the budget; the rest goes to disk"
+        return Holding(min(total, most), why, max(0, total - most))
 
     def lower(self, setup: Setup, build: Build) -> Operator:
         """The input runs in order, so that what is kept does not depend on who was faster."""
@@ -188,6 +199,11 @@ class _Cache(Operator):
         self._row += block.rows
         self._at = cursor.after(block.rows)
         return block.at(Cursor(state))
+
+    def held(self) -> tuple[int, float]:
+        """What is kept in memory, against its part of the budget."""
+        held = self._content.held()
+        return held, 1.0 if self._content.complete else min(1.0, held / (SHARE * self._setup.ledger.budget))
 
     def close(self) -> None:
         """What was kept stays."""

@@ -68,6 +68,8 @@ class ExternalShuffle(Operator):
     as blocks.
     """
 
+    makes_rows = True
+
     def __init__(self, site: Site, source: Operator, setup: Setup, seed: int, each_epoch: bool) -> None:
         super().__init__(site, source)
         self._reader = Reader(source)
@@ -281,6 +283,11 @@ class ExternalShuffle(Operator):
             order = order[block.rows :]
             self._pace.observe(block.rows, block.nbytes, time.perf_counter() - began)
             yield block
+
+    def held(self) -> tuple[int, float]:
+        """The buffers of what goes to disk, then the parts that are put in order."""
+        held = self._lease.held
+        return held, min(1.0, held / (2 * self._part))
 
     def _forget(self) -> None:
         self._blocks = None

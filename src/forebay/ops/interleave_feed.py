@@ -88,7 +88,8 @@ class Feed:
 
     def prepare(self) -> None:
         """Have the next datasets opened and their first rows fetched, if that is wanted ahead of need."""
-        self._look_ahead(self.ahead)
+        while len(self._waiting) < self.ahead and not self._over and self._supply.afford():
+            self._look_ahead(len(self._waiting) + 1)
 
     def restore(self, saved: list[SavedSlot]) -> dict[int, Slot]:
         """The slots of a saved state by number, made again from their elements."""

@@ -53,6 +53,8 @@ class InterleavedRows(Operator):
     it. The same goes where the input or an inner dataset comes in a free order.
     """
 
+    makes_rows = True
+
     def __init__(
         self, site: Site, map_func: Callable[..., Any], seed: int, setup: Setup, source: Operator, cycle: Cycle
     ) -> None:
@@ -62,8 +64,10 @@ class InterleavedRows(Operator):
         self._threads = cycle.threads
         self._free_order = cycle.free_order
         self._gate = setup.gate
-        self._supply = Supply(site, self.meter)
-        self._datasets = InnerDatasets(site, map_func, seed, _for_inner(setup, cycle.slots))
+        self._supply = Supply(site, self.meter, setup.ledger.lease(str(site)))
+        self._datasets = InnerDatasets(
+            site, map_func, seed, replace(setup, block_bytes=inner_bytes(setup.block_bytes, cycle.slots))
+        )
         self._feed = Feed(self._supply, source, self._datasets, cycle.threads)
         # Blocks that are handed on as they are cannot be made to fit.
         self._pace = Pace(setup.block_bytes, setup.unit if cycle.turn < ENDLESS else 1)
@@ -261,6 +265,10 @@ class InterleavedRows(Operator):
                 return order
             if self._over():
                 return None
+            # Where the budget has no room for rows ahead, somebody still has to go on.
+            waiting = next((slot for number in self._circle() if (slot := self._slots[number]) is not None), None)
+            if waiting is not None:
+                waiting.ask(needed=True)
             self._supply.wait()
 
     def _refill(self, number: int) -> bool:
@@ -357,6 +365,6 @@ def _call(fetch: Callable[[], None]) -> None:
     fetch()
 
 
-def _for_inner(setup: Setup, cycle: int) -> Setup:
+def inner_bytes(block_bytes: int, cycle: int) -> int:
     """Each slot holds a block or two and a block of the output takes little from each, so theirs are smaller."""
-    return replace(setup, block_bytes=max(setup.block_bytes // cycle, min(setup.block_bytes, _LEAST_BYTES)))
+    return max(block_bytes // cycle, min(block_bytes, _LEAST_BYTES))

@@ -6,6 +6,7 @@ from queue import SimpleQueue
 from typing import Any
 
 from forebay.block import Block, Cursor, Uniform
+from forebay.ledger import Lease
 from forebay.ops.inner import Inner, check_inner
 from forebay.run import Site
 from forebay.run.meter import Meter
@@ -23,12 +24,38 @@ class Supply:
     then waits for a notice misses none; and a SimpleQueue, unlike a Condition, is never left locked by a Ctrl-C.
     """
 
-    def __init__(self, site: Site, meter: Meter) -> None:
+    def __init__(self, site: Site, meter: Meter, lease: Lease) -> None:
         self.site = site
         self.meter = meter
+        self._lease = lease
+        self._in_use = 0  # Bytes of blocks of whose slots the next one is on the way already,
+        self._on_the_way = 0  # how many are on the way,
+        self._largest = 0  # and how large they may be: as the largest so far.
         self.uniform = Uniform()
         self.submit: Callable[[Callable[[], None]], object] | None = None
         self._notices: SimpleQueue[None] = SimpleQueue()
+
+    def afford(self) -> bool:
+        """Whether the budget has room for one block more than is needed. One may always be on the way."""
+        return not self._on_the_way or self._lease.ask(self._in_use + (self._on_the_way + 1) * self._largest)
+
+    def sent(self, in_use: int) -> None:
+        """A block is on the way to a slot that has one of so many bytes."""
+        self._count(1, in_use)
+
+    def came(self, size: int) -> None:
+        """It is there. From now on the inner dataset counts it, as long as it is the last one it gave."""
+        self._largest = max(self._largest, size)
+        self._count(-1, 0)
+
+    def used(self, size: int) -> None:
+        """A block of so many bytes is used up, behind which another one was on the way."""
+        self._count(0, -size)
+
+    def _count(self, on_the_way: int, in_use: int) -> None:
+        self._on_the_way += on_the_way
+        self._in_use += in_use
+        self._lease.note(self._in_use + self._on_the_way * self._largest)
 
     def notify(self) -> None:
         """Say that a slot has got something."""
@@ -55,7 +82,8 @@ class Slot:
         self._inner = inner
         self._at = at  # Of the next row while none is at hand.
         self._block: Block | None = None
-        self._given = 0  # Rows of the block that have been read.
+        self._given = 0  # Rows of the block that have been read,
+        self._counted = 0  # and bytes of it that the budget knows of.
         self._asked = False
         self._outcome: tuple[Block | None, BaseException | None] | None = None
         self._spent = (0.0, 0.0)  # Seconds that the outcome took, and of processor time.
@@ -85,24 +113,27 @@ class Slot:
         at = self._at if self._block is None else self._block.cursor.after(self._given)
         return {"index": self.index, "input": self.origin.to_json(), "at": None if self.ended else at.to_json()}
 
-    def ask(self) -> None:
-        """Have the next rows fetched by another thread, where there is one."""
-        submit = self._supply.submit
-        if submit is not None and not self._asked and not self.ended:
-            self._asked = True
-            submit(self._fetch)
+    def ask(self, needed: bool = False) -> None:
+        """Have the next rows fetched by another thread, where there is one; unless `needed`, only if there is room."""
+        supply = self._supply
+        if supply.submit is None or self._asked or self.ended or not (needed or supply.afford()):
+            return
+        self._asked = True
+        self._counted = 0 if self._block is None else self._block.nbytes
+        supply.sent(self._counted)
+        supply.submit(self._fetch)
 
     def ready(self, wait: bool = True) -> int:
         """How many rows are at hand; 0 at the end, after an error, or if none are there yet and it may not wait."""
         if self._block is None and not self.ended and self.error is None:
             if self._supply.submit is None:
                 self._fetch()
-            self.ask()
+            self.ask(needed=wait)
             while wait and self._outcome is None:
                 self._supply.wait()
             outcome, self._outcome = self._outcome, None
             if outcome is not None:
-                self._asked = False
+                self._answered(0 if outcome[0] is None else outcome[0].nbytes)
                 self._supply.forget()
                 if self._supply.submit is not None:
                     # Otherwise the time is in the caller's already.
@@ -119,10 +150,23 @@ class Slot:
         if self._given == block.rows:
             self._at = block.cursor.after(block.rows)
             self._block = None
+            self._uncount()
         return block.slice(start, start + rows)
+
+    def _uncount(self) -> None:
+        if self._counted:
+            self._supply.used(self._counted)
+            self._counted = 0
+
+    def _answered(self, size: int) -> None:
+        if self._asked:
+            self._asked = False
+            self._supply.came(size)
 
     def close(self) -> None:
         """Release the inner dataset; no thread may be fetching from it."""
+        self._answered(0)
+        self._uncount()
         self._inner.close()
 
     def _fetch(self) -> None:

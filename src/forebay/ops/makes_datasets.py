@@ -6,10 +6,10 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal, get_args
 
 from forebay.errors import InternalError, PlanError
-from forebay.ops.interleave_rows import Cycle, InterleavedRows
+from forebay.ops.interleave_rows import Cycle, InterleavedRows, inner_bytes
 from forebay.ops.parallel import Parallel
 from forebay.plan.check import arguments, function
-from forebay.plan.node import UNKNOWN, Build, Traits
+from forebay.plan.node import UNKNOWN, Build, Holding, Sizes, Traits
 from forebay.plan.spec import static_spec
 from forebay.run import Operator, Setup
 
@@ -52,6 +52,16 @@ class MakesDatasets(Parallel):
     def cardinality(self) -> int:
         """Not known before it has run."""
         return UNKNOWN
+
+    def holds(self, sizes: Sizes) -> Holding:
+        """Blocks of the inner datasets; what these hold besides is known when they run, and counts then."""
+        threads = self.threads(sizes.setup)
+        slots = self.cycle(threads, False).slots
+        inner = max(inner_bytes(sizes.setup.block_bytes, slots), sizes.element)
+        if not threads:
+            return Holding(slots * inner + 2 * sizes.block, f"a block of each of {slots} open datasets, and their own")
+        why = f"two blocks of each of {slots} open datasets and of {threads} ahead, and their own"
+        return Holding(2 * (slots + threads) * inner + 2 * sizes.block, why)
 
     def lower(self, setup: Setup, build: Build) -> Operator:
         """Datasets in slots, at least one."""

@@ -13,6 +13,9 @@ from forebay.run.parallelism import AUTOTUNE
 
 R = TypeVar("R")
 
+# What a worker process has for itself, roughly: an interpreter with NumPy.
+_PROCESS = 25 << 20
+
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Parallel(Node):
@@ -44,6 +47,10 @@ class Parallel(Node):
             return super().holds(sizes)
         workers = sizes.setup.parallelism.workers(self.num_parallel_calls)
         chunks = 2 * workers * (max(sizes.setup.block_bytes, sizes.input) + sizes.block)
+        if self.executor == "process":
+            many = "es" * (workers != 1)
+            why = f"{workers} process{many} of some 25 MiB and two chunks for each; fewer if the budget has no room"
+            return Holding(chunks + workers * _PROCESS, why)
         return Holding(chunks, f"two chunks for each of {workers} workers; backs off at the budget")
 
     def settings(self) -> dict[str, Any]:

@@ -18,6 +18,7 @@ from forebay.run import Access, Operator, Pace, ReadRows, Setup
 from forebay.run.access import gather_until_fault
 from forebay.run.keys import key_of, words
 from forebay.run.picks import Picks
+from forebay.run.stats import WEAK
 
 # Up to here the permutation is drawn outright, exactly uniform; a bijection over a domain this small would not be.
 _DRAWN = 1 << 16
@@ -94,11 +95,13 @@ class Shuffle(Node):
             why = "the whole input goes to disk once" if disk or total is None else "fits into its part of the budget"
             return Holding(2 * external_part(budget) if disk or total is None else 2 * total, why, disk)
         rows = self.buffer_size if sizes.rows is None else min(self.buffer_size, sizes.rows)
+        weak = _weakness(rows, sizes.rows)
         if self.by_number:
-            return Holding(8 * rows + 2 * sizes.block, "numbers of rows, not rows")
+            return Holding(8 * rows + 2 * sizes.block, f"numbers of rows, not rows{weak}")
         if 2 * rows * sizes.element > budget:
-            return Holding(8 * rows + 2 * sizes.block, "numbers of rows; the buffer is on disk", rows * sizes.element)
-        return Holding(2 * rows * sizes.element, f"{rows:,} rows, twice while it grows")
+            why = f"numbers and checksums of rows; the buffer is on disk{weak}"
+            return Holding(16 * rows + 2 * sizes.block, why, rows * sizes.element)
+        return Holding(2 * rows * sizes.element, f"{rows:,} rows, twice while it grows{weak}")
 
     def lower(self, setup: Setup, build: Build) -> Operator:
         """By number where everything is shuffled or a rule says so; otherwise through a buffer of rows."""
@@ -118,6 +121,13 @@ class Shuffle(Node):
             return _PermutedReads(self, access, setup)
         source = build(self.input, setup.with_unit(1))
         return ShuffleBuffer(self.site, source, setup, self.buffer_size, self.seed, self.reshuffle_each_iteration)
+
+
+def _weakness(buffer: int, rows: int | None) -> str:
+    """A word about a buffer so small that rows stay near their old places."""
+    # A row stays for about as many steps as there are slots; in a uniform order it moves by a third of all rows.
+    share = 3 * buffer / rows if rows else 1.0
+    return f"; a weak shuffle: rows move {share:.1%} as far as in a uniform one" if share < WEAK else ""
 
 
 class _Permuted(Access):
@@ -182,6 +192,10 @@ class _PermutedReads(Operator):
         self._ahead = self._ahead[block.rows :]
         self._pace.observe(block.rows, block.nbytes, 0.0)
         return block.at(Cursor({"step": step}))
+
+    def moved(self) -> float | None:
+        """As the picks were."""
+        return self._picks.moved
 
     def _next_picks(self, rows: int) -> Indices:
         coming = self._access.length - self._picks.position - self._size

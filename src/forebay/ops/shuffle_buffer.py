@@ -23,6 +23,8 @@ class ShuffleBuffer(Operator):
     they are read again from the input, starting at that cursor.
     """
 
+    makes_rows = True
+
     def __init__(self, site: Site, source: Operator, setup: Setup, size: int, seed: int, each_epoch: bool) -> None:
         super().__init__(site, source)
         self._reader = Reader(source)
@@ -169,6 +171,10 @@ class ShuffleBuffer(Operator):
         rows.close()
         self._store = spilled
         self._lease.release()
+
+    def moved(self) -> float | None:
+        """As the picks were."""
+        return self._picks.moved
 
     def close(self) -> None:
         """Let go of the rows."""

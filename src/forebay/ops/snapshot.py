@@ -121,6 +121,7 @@ class _Snapshot(Operator):
                 shard_of=node.shard_of,
                 plan=os.path.basename(node.folder),
                 overwrite=False,
+                ledger=self._setup.ledger,
             )
         except PlanError:
             # Another process has completed one just now; this stream began without it.

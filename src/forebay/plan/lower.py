@@ -5,6 +5,7 @@ from dataclasses import replace
 from itertools import count
 from typing import Any
 
+from forebay.ledger import Lease, Ledger
 from forebay.plan.node import Node
 from forebay.run import Operator, Setup
 from forebay.run.keys import seed_of
@@ -18,8 +19,17 @@ def prepare(node: Node, run_seed: int, rules: tuple[Any, ...]) -> Node:
 def build(node: Node, setup: Setup) -> Operator:
     """The operators of a prepared plan."""
     operator = node.lower(setup, build)
-    operator.most_bytes = setup.ledger.budget
+    operator.count_in(setup.ledger)
+    if not operator.inputs:
+        # It reads by number from whatever is below, so that nothing below is built by itself.
+        operator.entered = _entered(node, setup.ledger)
     return operator
+
+
+def _entered(node: Node, ledger: Ledger) -> list[Lease]:
+    lease = node.enter(ledger)
+    below = [each for child in node.inputs for each in _entered(child, ledger)]
+    return below if lease is None else [lease, *below]
 
 
 def own_seeds(node: Node) -> list[int]:

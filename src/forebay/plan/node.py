@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from typing import Any, ClassVar, TypeVar
 
+from forebay.ledger import Lease, Ledger
 from forebay.plan.fingerprint import digest, function_name
 from forebay.plan.text import brief, brief_parts, exact
 from forebay.run import Access, Operator, Setup, Site
@@ -136,6 +137,10 @@ class Node(ABC):
     def holds(self, sizes: Sizes) -> Holding:
         """What this step holds while it runs."""
         return Holding(2 * sizes.block, "a block in hand and one in the making")
+
+    def enter(self, ledger: Ledger) -> Lease | None:
+        """What this step keeps from one iterator to the next, to count in a budget while one runs under it."""
+        return None
 
     def layout(self) -> str:
         """What a cursor of this step depends on besides its inputs: how it is run."""

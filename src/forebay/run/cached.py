@@ -47,6 +47,10 @@ class Content(ABC):
         if not self._users:
             self.rest()
 
+    def held(self) -> int:
+        """Bytes in memory."""
+        return 0
+
     def rest(self) -> None:
         """Nobody uses this at the moment."""
         return

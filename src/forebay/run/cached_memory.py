@@ -14,7 +14,7 @@ from forebay.run.operator import Operator, Setup
 from forebay.run.spill import Place, SpillFile, SpillStore
 
 # Of the budget; the other steps have to live too.
-_SHARE = 0.5
+SHARE = 0.5
 # What a block costs besides its rows, roughly.
 _OVERHEAD = 1024
 # Blocks of a few rows, which slow functions give, are joined up to this size. Larger ones would make it dear to go
@@ -86,6 +86,10 @@ class MemoryContent(Content):
             self._leases[ledger] = weakref.ref(lease)
         return lease
 
+    def held(self) -> int:
+        """Bytes of the blocks that are not in the file."""
+        return self._bytes
+
     def read(self, row: int, layout: str) -> Block | None:
         """A view of what is in memory, or a block read from the file."""
         with self._lock:
@@ -121,7 +125,7 @@ class MemoryContent(Content):
         size = self._bytes + block.nbytes + _OVERHEAD
         ledger = setup.ledger
         lease = self._lease_on(ledger)
-        if ledger in self._refused or size > _SHARE * ledger.budget or not lease.ask(size):
+        if ledger in self._refused or size > SHARE * ledger.budget or not lease.ask(size):
             self._refused.add(ledger)
             return False
         self._lease = lease

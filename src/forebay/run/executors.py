@@ -35,7 +35,7 @@ def start(setup: Setup, site: Site, calls: int | None, kind: str, make: Make[R])
     if means.intra_op is not None and kind in ("thread", "auto"):
         limit_intra_op(means.intra_op)
     threads = partial(ThreadExecutor[R], make, workers, str(site))
-    processes = partial(_processes, means.crew, make, workers, site, means.intra_op)
+    processes = partial(_processes, setup, make, workers, site)
     if kind == "thread":
         return threads()
     if kind == "process":
@@ -80,10 +80,11 @@ class _Leased(Executor[R]):
             self._processes = None
 
 
-def _processes(crew: Crew, make: Make[R], workers: int, site: Site, intra_op: int | None) -> Executor[R]:
+def _processes(setup: Setup, make: Make[R], workers: int, site: Site) -> Executor[R]:
     # Imported here because it takes a while, and only those who ask for processes need it.
     from forebay.run.process import ProcessExecutor
 
+    crew, intra_op = setup.parallelism.crew, setup.parallelism.intra_op
     if intra_op is not None:
         make = partial(make_limited, make, intra_op)
     new = ProcessExecutor(partial(_make_warmable, make), workers, str(site), _describe)
@@ -91,7 +92,9 @@ def _processes(crew: Crew, make: Make[R], workers: int, site: Site, intra_op: in
     if parked is not None:
         new.close()
         parked.resize(workers)
-    return _Leased(crew, parked or new)
+    processes = parked or new
+    processes.count_in(setup.ledger)
+    return _Leased(crew, processes)
 
 
 def _make_probed(make: Make[R], probe: GilProbe) -> Callable[..., R]:

@@ -37,6 +37,7 @@ class StageStats:
         executor: what they are.
         held: bytes in its buffer at the moment.
         full: how full that is, from 0 to 1.
+        moved: by how many places its rows moved on average, if it is a shuffle through a buffer.
     """
 
     name: str
@@ -51,3 +52,10 @@ class StageStats:
     executor: str
     held: int = 0
     full: float = 0.0
+    moved: float | None = None
+
+    @property
+    def shuffled(self) -> float | None:
+        """How far rows moved compared with a uniform shuffle of as many: 1.0 is as far, 0.0 not at all."""
+        # Two places out of n are a third of n apart on average.
+        return None if self.moved is None or self.elements < 2 else min(1.0, 3 * self.moved / self.elements)

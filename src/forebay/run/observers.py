@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from typing import Any, Protocol
 
+from forebay.ledger import Ledger
 from forebay.run.meter import StageStats
 
 
@@ -15,6 +16,10 @@ class Observed(Protocol):
     @property
     def where(self) -> str:
         """The dataset's last step, and the line it was written on."""
+
+    @property
+    def ledger(self) -> Ledger:
+        """The budget that it runs under."""
 
 
 class Observer(Protocol):

@@ -7,11 +7,15 @@ from typing import Any
 
 from forebay.block import Block, Cursor, Indices
 from forebay.errors import DataError, ForebayError, FunctionError
-from forebay.ledger import Ledger
+from forebay.ledger import Lease, Ledger
 from forebay.run.gate import Gate
 from forebay.run.meter import Meter
 from forebay.run.parallelism import Parallelism
 from forebay.run.spill import SpillStore
+
+# Blocks up to this size, or up to this part of the budget, are not worth noting one by one.
+_LIGHT = 1 << 16
+_LIGHT_PART = 64
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,6 +102,11 @@ class Operator(ABC):
         self.inputs = inputs
         self._pending: ForebayError | None = None
         self.meter = Meter()
+        self._ledger: Ledger | None = None
+        self._hand: Lease | None = None
+        self.entered: list[Lease] = []
+        """What sources that this reads from keep from one iterator to the next."""
+        self._light, self._heavy = 0, 1 << 62  # Blocks of a size between these leave what is noted as it is.
 
     @property
     def free(self) -> bool:
@@ -131,13 +140,33 @@ class Operator(ABC):
             size = block.nbytes
             if size > self.most_bytes and block.rows == 1:
                 raise self.too_large(size)
+            if not self._light <= size <= self._heavy:
+                self._note(size)
             meter.blocks += 1
             meter.rows += block.rows
             meter.nbytes += size
         return block
 
+    makes_rows = False
+    """Whether blocks are in memory of this operator's own, rather than in that of its inputs."""
+
     most_bytes = 1 << 62
     """The budget, which no single element may exceed."""
+
+    def count_in(self, ledger: Ledger) -> None:
+        """Have the block that was given out last noted there, if this operator made it: somebody holds it."""
+        self.most_bytes = ledger.budget
+        if self.makes_rows or not self.inputs:
+            self._ledger = ledger
+            self._heavy = min(_LIGHT, ledger.budget // _LIGHT_PART)
+
+    def _note(self, size: int) -> None:
+        if self._hand is None:
+            assert self._ledger is not None
+            self._hand = self._ledger.lease(str(self.site))
+        # With some room, since blocks differ a little.
+        self._light, self._heavy = size // 2, size + size // 4
+        self._hand.note(size)
 
     def too_large(self, size: int) -> DataError:
         """The error for an element that the budget has no room for, however it is dealt with."""
@@ -157,6 +186,10 @@ class Operator(ABC):
         """Bytes kept for later in a buffer of its own, and how full that is, from 0 to 1. Called from any thread."""
         return 0, 0.0
 
+    def moved(self) -> float | None:
+        """By how many places rows have moved on average, where an operator changes their order within limits."""
+        return None
+
     def fail_next(self, error: ForebayError) -> None:
         """Have ``raise_pending`` raise this: rows made before the fault go out first."""
         self._pending = error
@@ -169,5 +202,8 @@ class Operator(ABC):
 
     def close(self) -> None:
         """Stop threads and release what is held. From any state, and again if it was interrupted."""
+        if self._hand is not None:
+            self._hand.release()
+        self.entered = []
         for operator in self.inputs:
             operator.close()

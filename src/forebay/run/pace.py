@@ -10,6 +10,9 @@ MAX_SECONDS = 0.02
 # On workers nobody waits for a single block, and each has to be handed over and back.
 MAX_SECONDS_AHEAD = 0.05
 GROWTH = 4
+# A unit that is larger than so many blocks is put together from smaller ones: one copy more, but far less held by
+# every step on the way.
+UNIT_BLOCKS = 4
 
 
 class Pace:
@@ -31,10 +34,11 @@ class Pace:
 
     def observe(self, rows: int, nbytes: int, seconds: float) -> None:
         """Learn from rows just made. Reads the size of the next block from `rows` afterwards."""
-        limit = min(self.rows * GROWTH, MAX_ROWS, self._bytes * rows // max(nbytes, 1))
+        fitting = self._bytes * rows // max(nbytes, 1)
+        limit = min(self.rows * GROWTH, MAX_ROWS, fitting)
         in_time = int(self._seconds * rows / seconds) if seconds > 0 else limit
-        if in_time < self._unit:
-            # Rows that take so long each are not worth waiting for until a whole unit is there.
-            self.rows = max(in_time, 1)
+        if in_time < self._unit or fitting * UNIT_BLOCKS < self._unit:
+            # Rows that take so long each, or so much memory, do not wait until a whole unit is there.
+            self.rows = max(min(limit, in_time), 1)
         else:
             self.rows = max(min(limit, in_time) // self._unit, 1) * self._unit

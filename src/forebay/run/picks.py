@@ -13,6 +13,9 @@ from forebay._native import drain, exchange
 from forebay.block import Indices
 from forebay.run.keys import key_of, uniforms
 
+# How far rows move is measured on one in so many.
+_SAMPLED = 16
+
 
 class Picks:
     """The numbers of the rows that come out, from any position on."""
@@ -23,6 +26,17 @@ class Picks:
         self.position = 0
         self.buffer: Indices = np.empty(0, np.int64)
         """The row number in each slot; as long as rows are left to come, slots are all filled."""
+        self._distance = self._looked_at = 0
+
+    @property
+    def moved(self) -> float | None:
+        """By how many places rows have moved on average since ``seek``; None before any has."""
+        return self._distance / self._looked_at if self._looked_at else None
+
+    def _measure(self, out: Indices, begin: int) -> None:
+        some = out[::_SAMPLED]
+        self._distance += int(np.abs(some - np.arange(begin, begin + len(out), _SAMPLED)).sum())
+        self._looked_at += len(some)
 
     def seek(self, position: int, total: int | None) -> None:
         """Go to a position. `total` is the number of rows; None if it is not known but at least position + size."""
@@ -32,6 +46,7 @@ class Picks:
         self.buffer = self._look_back(last_full, filled)
         if total is not None and position > last_full:
             self.drain(min(position, total) - last_full)
+        self._distance = self._looked_at = 0
 
     def exchange(self, count: int) -> tuple[Indices, Indices]:
         """The rows of the next `count` steps and the slots they leave, while as many new ones come in."""
@@ -40,6 +55,7 @@ class Picks:
         incoming = np.arange(begin + self._size, begin + self._size + count, dtype=np.int64)
         out = np.empty(count, np.int64)
         exchange(self.buffer, slots, incoming, out)
+        self._measure(out, begin)
         self.position += count
         return out, slots
 
@@ -51,6 +67,7 @@ class Picks:
         out = np.empty(count, np.int64)
         drain(self.buffer, slots, out)
         self.buffer = self.buffer[: live - count]
+        self._measure(out, self.position)
         self.position += count
         return out, slots
 

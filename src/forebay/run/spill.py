@@ -179,9 +179,7 @@ class SpillFile:
             with self.writing(total):
                 self._write(offset, parts)
         except SpillError:
-            os.ftruncate(self.fileno, before)
-            self._store.give_back(len(self) - before)
-            self._size[0] = before
+            self.shrink(before)
             raise
 
     def grow(self, size: int) -> None:
@@ -189,6 +187,12 @@ class SpillFile:
         more = max(0, size - len(self))
         self._store.reserve(more)
         self._size[0] += more
+
+    def shrink(self, size: int) -> None:
+        """Go back to that size, after what was to come behind it could not be written."""
+        os.ftruncate(self.fileno, size)
+        self._store.give_back(len(self) - size)
+        self._size[0] = size
 
     @contextmanager
     def writing(self, nbytes: int) -> Iterator[None]:

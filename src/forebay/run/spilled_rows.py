@@ -1,6 +1,7 @@
 """Rows in numbered slots on disk: what a shuffle buffer becomes when it outgrows its part of the budget."""
 
 import pickle
+import zlib
 from typing import Any
 
 import numpy as np
@@ -8,11 +9,13 @@ import numpy as np
 from forebay._native import read_rows, write_rows
 from forebay.block import Block, Column, Indices, Structure, Uniform, column_from_rows
 from forebay.block.dense import Dense
-from forebay.errors import SpillError
+from forebay.errors import DataError, SpillError
 from forebay.run.spill import SpillFile, SpillStore
 
 # Bytes of rows that have been replaced may grow to this and to as much as the rows that are left.
 _WASTE = 1 << 20
+# Odd, so that no difference in one word of a row can vanish in the sum.
+_FACTORS = 0x9E3779B97F4A7C15
 
 
 class SpilledRows:
@@ -63,6 +66,7 @@ class _Fixed:
         self._row = np.dtype((dtype, shape)).itemsize
         self._file = store.create()
         self._filled = 0
+        self._sums = np.zeros(0, np.uint64)
 
     def fits(self, column: Column) -> bool:
         return isinstance(column, Dense) and column.values.shape[1:] == self._shape
@@ -72,14 +76,28 @@ class _Fixed:
         order = np.argsort(slots, kind="stable")
         places = np.ascontiguousarray(slots[order])
         rows = np.ascontiguousarray(column.values[order])
-        self._filled = max(self._filled, int(places[-1]) + 1)
-        self._file.grow(self._filled * self._row)
-        with self._file.writing(rows.nbytes):
-            write_rows(self._file.fileno, places, rows.reshape(-1).view(np.uint8))
+        content = rows.reshape(-1).view(np.uint8)
+        filled, before = max(self._filled, int(places[-1]) + 1), len(self._file)
+        self._file.grow(filled * self._row)
+        try:
+            with self._file.writing(rows.nbytes):
+                write_rows(self._file.fileno, places, content)
+        except SpillError:
+            self._file.shrink(before)
+            raise
+        self._filled = filled
+        if filled > len(self._sums):
+            grown = np.zeros(max(filled, 2 * len(self._sums)), np.uint64)
+            grown[: len(self._sums)] = self._sums
+            self._sums = grown
+        self._sums[places] = row_sums(content.reshape(len(rows), self._row))
 
     def take(self, slots: Indices) -> Column:
         rows = np.empty((len(slots), *self._shape), self._dtype)
-        read_rows(self._file.fileno, 0, self._row, np.ascontiguousarray(slots), rows.reshape(-1).view(np.uint8))
+        content = rows.reshape(-1).view(np.uint8)
+        read_rows(self._file.fileno, 0, self._row, np.ascontiguousarray(slots), content)
+        if (row_sums(content.reshape(len(slots), self._row)) != self._sums[slots]).any():
+            raise _changed()
         return Dense(rows)
 
     def as_heap(self) -> "_Heap":
@@ -102,14 +120,14 @@ class _Heap:
     def __init__(self, store: SpillStore) -> None:
         self._store = store
         self._file = store.create()
-        self._places = np.zeros((0, 2), np.int64)  # Offset and size, by slot.
+        self._places = np.zeros((0, 3), np.int64)  # Offset, size and checksum, by slot.
         self._live = 0
 
     def put(self, slots: Indices, column: Column) -> None:
         rows = [_dumps(row) for row in column.private().rows()]
         least = int(slots.max()) + 1
         if least > len(self._places):
-            grown = np.zeros((max(least, 2 * len(self._places)), 2), np.int64)
+            grown = np.zeros((max(least, 2 * len(self._places)), 3), np.int64)
             grown[: len(self._places)] = self._places
             self._places = grown
         self._append(slots, rows)
@@ -119,9 +137,10 @@ class _Heap:
     def _append(self, slots: Indices, rows: list[bytes]) -> None:
         sizes = np.fromiter(map(len, rows), np.int64, len(rows))
         ends = len(self._file) + np.cumsum(sizes)
-        self._live += int(sizes.sum()) - int(self._places[slots, 1].sum())
         self._file.write(len(self._file), [b"".join(rows)])
-        self._places[slots] = np.stack([ends - sizes, sizes], axis=1)
+        self._live += int(sizes.sum()) - int(self._places[slots, 1].sum())
+        sums = np.fromiter(map(zlib.crc32, rows), np.int64, len(rows))
+        self._places[slots] = np.stack([ends - sizes, sizes, sums], axis=1)
 
     def _rewrite(self) -> None:
         old, places = self._file, self._places
@@ -146,5 +165,25 @@ def _dumps(row: Any) -> bytes:
         raise SpillError(f"elements do not fit into memory and cannot be written to disk: {error}") from error
 
 
-def _read(file: SpillFile, offset: int, size: int) -> bytes:
-    return file.bytes_at(offset, size)
+def _read(file: SpillFile, offset: int, size: int, checksum: int) -> bytes:
+    data = file.bytes_at(offset, size)
+    if zlib.crc32(data) != checksum:
+        raise _changed()
+    return data
+
+
+def _changed() -> DataError:
+    return DataError("a row that was spilled to disk has come back changed: the disk or its memory is faulty")
+
+
+def row_sums(rows: "np.ndarray[Any, np.dtype[np.uint8]]") -> "np.ndarray[Any, np.dtype[np.uint64]]":
+    """A checksum of every row of bytes: its words, each times a number of its own, in one pass over the column."""
+    count, width = rows.shape
+    whole = width // 8
+    factors = (np.arange(1, whole + width % 8 + 1, dtype=np.uint64) * np.uint64(_FACTORS)) | np.uint64(1)
+    sums = np.full(count, np.uint64(width), np.uint64)
+    if whole:
+        sums += np.ascontiguousarray(rows[:, : whole * 8]).view(np.uint64) @ factors[:whole]
+    if width % 8:
+        sums += rows[:, whole * 8 :].astype(np.uint64) @ factors[whole:]
+    return sums

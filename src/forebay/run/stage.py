@@ -48,6 +48,8 @@ class Stage(Operator, Generic[R]):
     were under way, where reading goes on behind them, and a log of what was finished afterwards.
     """
 
+    makes_rows = True
+
     def __init__(
         self,
         site: Site,

@@ -5,6 +5,10 @@ from collections.abc import Sequence
 from forebay.run.meter import StageStats
 from forebay.run.operator import Operator
 
+WEAK = 0.1
+"""A shuffle that moves rows less far than this share of what a uniform one does is worth a word."""
+_ENOUGH = 1000
+
 
 def stats_of(operator: Operator, depth: int = 0) -> list[StageStats]:
     """One entry per operator, the last one first, as in a printed plan."""
@@ -27,12 +31,24 @@ def stats_of(operator: Operator, depth: int = 0) -> list[StageStats]:
             executor=executor,
             held=held,
             full=full,
+            moved=operator.moved(),
         )
     ]
     deeper = depth + (len(operator.inputs) > 1)
     for each in operator.inputs:
         found += stats_of(each, deeper)
     return found
+
+
+def weak_shuffles(stats: Sequence[StageStats]) -> list[str]:
+    """What to know about shuffles after which rows are still near their old places."""
+    return [
+        f"{each.name}: rows moved {each.moved:,.0f} places on average, {each.shuffled:.1%} of what a uniform shuffle "
+        f"of {each.elements:,} would move them. If neighbours are alike, so will batches be: raise buffer_size, or "
+        "leave it out to shuffle uniformly within the same memory"
+        for each in stats
+        if each.shuffled is not None and each.shuffled < WEAK and each.elements > _ENOUGH
+    ]
 
 
 def table(stats: Sequence[StageStats]) -> str:

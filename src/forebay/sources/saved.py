@@ -10,6 +10,7 @@ from forebay.block import LEAF, Block, Indices, Structure, TensorSpec, flatten
 from forebay.block.objects import Objects
 from forebay.block.strings import object_array
 from forebay.errors import PlanError
+from forebay.ledger import Lease, Ledger
 from forebay.plan.node import Build, Node
 from forebay.plan.text import brief
 from forebay.run import Access, Operator, ReadRows, Setup
@@ -52,6 +53,10 @@ class Saved(Node):
     def access(self) -> Access:
         """By number."""
         return _Rows(self)
+
+    def enter(self, ledger: Ledger) -> Lease | None:
+        """Batches that were decoded."""
+        return self.store.enter(ledger)
 
     def lower(self, setup: Setup, build: Build) -> Operator:
         """Read by number."""

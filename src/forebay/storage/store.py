@@ -2,6 +2,7 @@
 
 import os
 import threading
+import weakref
 from collections import OrderedDict
 from typing import Any
 
@@ -10,6 +11,7 @@ import numpy as np
 from forebay.block import Block, Column, Indices
 from forebay.block.build import concat_columns
 from forebay.errors import DataError
+from forebay.ledger import Lease, Ledger
 from forebay.storage.columns import decode
 from forebay.storage.file_reader import BatchInMemory, Source, StoredFile
 from forebay.storage.file_writer import schema_of
@@ -44,9 +46,23 @@ class Store:
         self._decoded: OrderedDict[int, _Decoded] = OrderedDict()
         self._decoded_bytes = 0
         self._latest: tuple[int, BatchInMemory] | None = None
+        self._leases: weakref.WeakKeyDictionary[Ledger, weakref.ref[Lease]] = weakref.WeakKeyDictionary()
 
     def __reduce__(self) -> Any:
         return Store, (self._path, self._manifest)
+
+    def enter(self, ledger: Ledger) -> Lease | None:
+        """What decoded batches count as there, for as long as somebody refers to it; None if none ever are."""
+        if None not in self._direct:
+            return None
+        with self._lock:
+            known = self._leases.get(ledger)
+            lease = known() if known is not None else None
+            if lease is None:
+                lease = ledger.lease(f"load({self._path!r})")
+                lease.note(self._decoded_bytes)
+                self._leases[ledger] = weakref.ref(lease)
+            return lease
 
     def gather(self, numbers: Indices) -> Block:
         """The rows with these numbers, in this order."""
@@ -150,10 +166,20 @@ class Store:
             before = self._decoded.pop(batch, None)
             self._decoded_bytes += decoded.nbytes - (before.nbytes if before is not None else 0)
             self._decoded[batch] = decoded
-            while len(self._decoded) > 1 and (len(self._decoded) > _DECODED or self._decoded_bytes > _DECODED_BYTES):
+            while len(self._decoded) > 1 and self._too_many():
                 _, gone = self._decoded.popitem(last=False)
                 self._decoded_bytes -= gone.nbytes
+            for lease in self._held_leases():
+                lease.note(self._decoded_bytes)
         return decoded
+
+    def _too_many(self) -> bool:
+        if len(self._decoded) > _DECODED or self._decoded_bytes > _DECODED_BYTES:
+            return True
+        return not all(lease.ask(self._decoded_bytes) for lease in self._held_leases())
+
+    def _held_leases(self) -> list[Lease]:
+        return [lease for ref in self._leases.values() if (lease := ref()) is not None]
 
 
 class _Decoded:

@@ -9,6 +9,7 @@ import numpy as np
 
 from forebay.block import Block, Column, RowError, Structure, TensorSpec, concat_blocks, flatten
 from forebay.errors import DataError, PlanError
+from forebay.ledger import Ledger
 from forebay.storage.arrow import arrow
 from forebay.storage.columns import decode
 from forebay.storage.file_reader import StoredFile
@@ -44,9 +45,11 @@ class DatasetWriter:
         plan: str = "",
         overwrite: bool = True,
         file_bytes: int = FILE_BYTES,
+        ledger: Ledger | None = None,
     ) -> None:
         arrow()
         self._call = call
+        self._lease = (ledger or Ledger(1 << 62)).lease(f"{call}({path!r})")
         self._compression = compression
         self._shard_of = shard_of
         self._plan = plan
@@ -113,6 +116,8 @@ class DatasetWriter:
         self._check(block)
         self._looked.append(block)
         self._looked_bytes += block.nbytes
+        # Few enough to be kept in any case: how the columns are written must not depend on the budget.
+        self._lease.note(self._looked_bytes)
         self.rows += block.rows
         if self._looked_bytes >= _LOOK_BYTES:
             self._settle()
@@ -180,8 +185,17 @@ class DatasetWriter:
         waiting.add(block)
         if waiting.nbytes >= BATCH_BYTES // 2:
             self._flush(shard)
-        while sum(other.nbytes for other in self._waiting.values()) > _WAITING_BYTES:
+        while self._too_many_wait():
             self._flush(max(self._waiting, key=lambda key: self._waiting[key].nbytes))
+
+    def _too_many_wait(self) -> bool:
+        """Whether rows of some shard have to be written, though they make a small batch."""
+        held = sum(waiting.nbytes for waiting in self._waiting.values())
+        if held <= BATCH_BYTES:
+            # Without so much, there would be nothing but tiny batches.
+            self._lease.note(held)
+            return False
+        return held > _WAITING_BYTES or not self._lease.ask(held)
 
     def _flush(self, shard: int) -> None:
         block = self._waiting.pop(shard).block()
@@ -236,6 +250,7 @@ class DatasetWriter:
 
     def close(self) -> None:
         """Give up what was not finished."""
+        self._lease.release()
         for writer in self._open.values():
             writer.close()
         self._open = {}

@@ -25,6 +25,8 @@ from forebay.run.uninterrupted import uninterrupted
 
 SLOTS = 2
 """Calls that a worker may hold: the one it is on, and one to go on with while the answer travels."""
+TYPICAL = 24 << 20
+"""Bytes that a worker has for itself, roughly, as long as nothing is known of it: an interpreter with NumPy."""
 # Behind a call that takes longer than this nothing is lined up: another worker may well be free before.
 _SHORT = 0.1
 
@@ -104,6 +106,7 @@ class Child:
         self._types = launch.types.copy()
         self._seconds = float("inf")
         self._answered = False
+        self._private = TYPICAL
         with ExitStack() as undo:
             self.socket, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
             undo.callback(self.socket.close)
@@ -144,6 +147,11 @@ class Child:
         """Whether it never came so far as to begin with anything."""
         return not self._answered and not self.begun
 
+    @property
+    def memory(self) -> int:
+        """Bytes that it has for itself, as it last told, and those that it shares with its parent alone."""
+        return self._private + sum(map(len, self._segments))
+
     def send(self, task: Task) -> None:
         """Hand the task over. Raises TransferError if its arguments cannot be sent."""
         slot = task.slot = self._free[-1]
@@ -183,7 +191,7 @@ class Child:
             return self.receive()
         if not message:
             return False
-        slot, size, self._seconds = ANSWER.unpack(message)
+        slot, size, self._seconds, self._private = ANSWER.unpack(message)
         self._answered = True
         result: Any = None
         error: BaseException | None

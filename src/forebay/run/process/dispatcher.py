@@ -10,6 +10,7 @@ from collections.abc import Callable
 from typing import Any
 
 from forebay.errors import ClosedError, DataError, ForebayError, FunctionError, InternalError
+from forebay.ledger import Lease, Ledger
 from forebay.run.executor import Job
 from forebay.run.process.child import Child, Launch, Task
 from forebay.run.process.remote_error import text_of
@@ -23,6 +24,8 @@ STARTS = 10
 _PATIENCE = 0.5
 # What one gets that has hung up: as good as always it is on its way out, which takes a while on a busy machine.
 _FAREWELL = 5.0
+# Changes of what workers hold up to this are not worth telling.
+_WORTH_COUNTING = 1 << 18
 
 Describe = Callable[..., str]
 
@@ -45,6 +48,10 @@ class Dispatcher:
         self._leaving: list[Child] = []
         self._stillborn: list[str] = []
         self._reason: ForebayError | None = None
+        self.lease: Lease | None = None
+        """What workers count as. The first is started in any case, others only if there is room for them."""
+        self._counted = 0
+        self._crowded = False
         self._closing = False
         self._hungry = False
         """Whether the thread sleeps, or is about to, though a worker could have one more task."""
@@ -92,6 +99,13 @@ class Dispatcher:
         elif threading.current_thread() is not self._thread:
             self._thread.join()
 
+    def count_in(self, ledger: Ledger) -> None:
+        """Have what workers hold counted there from now on."""
+        lease = ledger.lease(f"{self.name} (processes)")
+        lease.note(self._counted)
+        self._crowded = False
+        self.lease = lease
+
     def run(self) -> None:
         """The thread's whole life."""
         # Workers inherit this and so cannot be interrupted before they are ready to ignore interrupts.
@@ -138,18 +152,37 @@ class Dispatcher:
                 task.job.finish(None, error, 0.0)
 
     def _has_room(self) -> bool:
-        return len(self._children) < self.workers or any(child.has_room for child in self._children[: self.workers])
+        return self._may_start() or any(child.has_room for child in self._children[: self.workers])
 
     def _choose(self) -> Child | None:
         """The worker that has least to do, a new one rather than one that is busy; None if all have enough."""
         free = [child for child in self._children[: self.workers] if child.has_room]
         best = min(free, key=lambda child: len(child.tasks), default=None)
-        if (best is None or best.tasks) and len(self._children) < self.workers:
+        if (best is None or best.tasks) and self._may_start() and self._affords_another():
             best = Child(self._launch)
             self._children.append(best)
+            self._count()
             self._selector.register(best.socket, selectors.EVENT_READ, _call(self._readable, best))
             self._selector.register(best.pidfd, selectors.EVENT_READ, _call(self._died, best))
         return best
+
+    def _may_start(self) -> bool:
+        return len(self._children) < self.workers and not (self._children and self._crowded)
+
+    def _affords_another(self) -> bool:
+        """Whether there is room for one more worker, which will need about as much as the largest there is."""
+        if not self._children or self.lease is None:
+            return True
+        more = max(child.memory for child in self._children)
+        # Asked once: what becomes free later belongs to steps that come and go, and a worker stays.
+        self._crowded = not self.lease.ask(self._counted + more)
+        return not self._crowded
+
+    def _count(self) -> None:
+        held = sum(child.memory for child in self._children + self._leaving)
+        if self.lease is not None and abs(held - self._counted) > _WORTH_COUNTING:
+            self._counted = held
+            self.lease.note(held)
 
     def _readable(self, child: Child) -> None:
         if child not in self._children:
@@ -157,6 +190,7 @@ class Dispatcher:
         received = child.receive()
         if received:
             self._stillborn.clear()
+            self._count()
         elif received is False:
             # Gone, going, or cut off by a function that closed what was not its own.
             until = time.monotonic() + _FAREWELL
@@ -180,6 +214,7 @@ class Dispatcher:
         self._selector.unregister(child.pidfd)
         begun, stillborn = child.begun, child.stillborn
         how = child.bury()
+        self._count()
         if begun:
             deaths = child.tasks[0].deaths
             deaths.append(how)
@@ -222,6 +257,7 @@ class Dispatcher:
         for child in children:
             child.bury()
         self._children, self._leaving = [], []
+        self._count()
         for task in unfinished:
             task.job.finish(None, reason, 0.0)
         self._drop_pending()

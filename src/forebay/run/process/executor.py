@@ -5,6 +5,7 @@ from collections.abc import Callable
 from typing import Any
 
 from forebay.errors import PlanError
+from forebay.ledger import Ledger
 from forebay.run.executor import Executor, Function, Job, R
 from forebay.run.process.child import Launch
 from forebay.run.process.dispatcher import Describe, Dispatcher
@@ -41,6 +42,10 @@ class ProcessExecutor(Executor[R]):
         job: Job[R] = Job(arguments, self.bell)
         self._dispatcher.submit(job)
         return job
+
+    def count_in(self, ledger: Ledger) -> None:
+        """Have what the workers hold counted there."""
+        self._dispatcher.count_in(ledger)
 
     def resize(self, workers: int) -> None:
         """Workers too many end when they are done with what they have."""

@@ -18,10 +18,11 @@ from forebay.run.process.wire import Types, decode, encode
 
 TASK = struct.Struct("<BQ")
 """Which segment holds the arguments, and its size."""
-ANSWER = struct.Struct("<BQd")
-"""Which segment holds the outcome, its size, and the seconds it took."""
+ANSWER = struct.Struct("<BQdQ")
+"""Which segment holds the outcome, its size, the seconds it took, and the bytes that the worker has for itself."""
 
 _PR_SET_PDEATHSIG = 1
+_PAGE = os.sysconf("SC_PAGE_SIZE")
 
 
 def main(parent: int, control: int, payload: int, *slots: int) -> None:
@@ -40,14 +41,14 @@ def main(parent: int, control: int, payload: int, *slots: int) -> None:
     segments = [Segment(fd) for fd in slots]
     for fd in slots:
         os.close(fd)
-    with socket.socket(fileno=control) as connection:
+    with socket.socket(fileno=control) as connection, open("/proc/self/statm", "rb", buffering=0) as pages:
         while message := _receive(connection):
             began = time.perf_counter()
             slot, size = TASK.unpack(message)
             segments[slot].begun = True
             size = segments[slot].write(_outcome(function, segments[slot], size, types))
             try:
-                connection.send(ANSWER.pack(slot, size, time.perf_counter() - began))
+                connection.send(ANSWER.pack(slot, size, time.perf_counter() - began, _private(pages)))
             except (BrokenPipeError, ConnectionResetError):
                 break
     if os.getppid() != parent:
@@ -62,6 +63,12 @@ def _die_with(parent: int) -> None:
         prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
     if os.getppid() != parent:
         os._exit(0)
+
+
+def _private(pages: io.FileIO) -> int:
+    """Bytes of memory that no other process has."""
+    _, resident, shared, *_ = os.pread(pages.fileno(), 128, 0).split()
+    return (int(resident) - int(shared)) * _PAGE
 
 
 def _receive(connection: socket.socket) -> bytes:
