@@ -1,5 +1,5 @@
-// The only file that knows both Python and the kernels: it checks lengths, releases the interpreter's lock,
-// and turns a kernel's "bad index" into an exception.
+// The files of bindings alone know both Python and the kernels: they check lengths, release the interpreter's lock,
+// and turn a kernel's "bad index" into an exception.
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
 
@@ -10,6 +10,7 @@
 #include <string>
 #include <thread>
 
+#include "bindings.hpp"
 #include "kernels.hpp"
 
 namespace nb = nanobind;
@@ -227,4 +228,5 @@ NB_MODULE(_native, m) {
         "Copy row i into the field at `offset` of record places[i].");
   m.def("gather_rows", &gather_rows, nb::arg("records").noconvert(), nb::arg("stride"), nb::arg("offset"), nb::arg("places").noconvert(), nb::arg("rows").noconvert(),
         "Copy the field at `offset` of record places[i] into row i.");
+  forebay_bindings::bind_records(m);
 }

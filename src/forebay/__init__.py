@@ -2,14 +2,16 @@
 
 from typing import TYPE_CHECKING, Any
 
-from forebay import errors
+from forebay import errors, io
 from forebay.block.spec import NoneSpec, TensorSpec
 from forebay.dataset import AUTOTUNE, INFINITE_CARDINALITY, UNKNOWN_CARDINALITY, Dataset
+from forebay.dataset.files import TFRecordDataset
 from forebay.errors import (
     BusyError,
     ClosedError,
     CursorError,
     DataError,
+    FileError,
     ForebayError,
     FunctionError,
     LengthError,
@@ -32,6 +34,7 @@ __all__ = [
     "DataError",
     "Dataset",
     "DatasetIterator",
+    "FileError",
     "ForebayError",
     "FunctionError",
     "Ledger",
@@ -40,8 +43,10 @@ __all__ = [
     "Options",
     "PlanError",
     "SpillError",
+    "TFRecordDataset",
     "TensorSpec",
     "errors",
+    "io",
     "watch",
 ]
 

@@ -3,6 +3,7 @@
 ForebayError
 ├── PlanError        a dataset cannot be built as written (also a ValueError)
 ├── DataError        an element cannot go through an operator: shapes, dtypes, structure
+│   ├── FileError        it cannot be read from its file: missing, cut short, damaged, too large
 │   └── TransferError    it cannot go to a worker process, or its result cannot come back
 ├── SpillError       what does not fit into memory cannot be written to disk
 ├── FunctionError    a function of the user's raised; the original is ``__cause__``
@@ -24,6 +25,25 @@ class PlanError(ForebayError, ValueError):
 
 class DataError(ForebayError):
     """An element cannot go through an operator."""
+
+
+class FileError(DataError):
+    """Something in a file cannot be read. `path`, `offset` (in bytes, or None) and `reason` say where and why."""
+
+    def __init__(self, path: str, reason: str, offset: int | None = None, step: str | None = None) -> None:
+        super().__init__(path, reason, offset, step)
+        self.path = path
+        self.reason = reason
+        self.offset = offset
+        self.step = step
+
+    def __str__(self) -> str:
+        at = "" if self.offset is None else f", byte {self.offset:,}"
+        return f"{'' if self.step is None else f'{self.step}: '}{self.path}{at}: {self.reason}"
+
+    def read_by(self, step: str) -> "FileError":
+        """The same with the step of the pipeline that was reading."""
+        return FileError(self.path, self.reason, self.offset, step).with_traceback(self.__traceback__)
 
 
 class TransferError(DataError):

@@ -1,0 +1,10 @@
+// What the files of bindings know of each other.
+#pragma once
+
+#include <nanobind/nanobind.h>
+
+namespace forebay_bindings {
+
+void bind_records(nanobind::module_& m);
+
+}  // namespace forebay_bindings

@@ -1,0 +1,139 @@
+// CRC-32C (Castagnoli). The processor's own instruction where there is one, found out when first used.
+#include <cstring>
+
+#include "records.hpp"
+
+#if defined(__x86_64__)
+#include <nmmintrin.h>
+#elif defined(__aarch64__) && defined(__linux__)
+#include <arm_acle.h>
+#include <asm/hwcap.h>
+#include <sys/auxv.h>
+#endif
+
+namespace forebay {
+namespace {
+
+constexpr std::uint32_t kPolynomial = 0x82f63b78;  // Bits reversed, as the instruction has them.
+
+struct Tables {
+  std::uint32_t of[8][256];
+
+  Tables() {
+    for (std::uint32_t byte = 0; byte < 256; ++byte) {
+      std::uint32_t crc = byte;
+      for (int bit = 0; bit < 8; ++bit) crc = (crc >> 1) ^ ((crc & 1) != 0 ? kPolynomial : 0);
+      of[0][byte] = crc;
+    }
+    for (int k = 1; k < 8; ++k) {
+      for (int byte = 0; byte < 256; ++byte) of[k][byte] = (of[k - 1][byte] >> 8) ^ of[0][of[k - 1][byte] & 0xff];
+    }
+  }
+};
+
+const Tables& tables() {
+  static const Tables made;
+  return made;
+}
+
+std::uint64_t load64(const std::uint8_t* data) {
+  std::uint64_t word;
+  std::memcpy(&word, data, sizeof word);
+  return word;
+}
+
+#if defined(__x86_64__) || (defined(__aarch64__) && defined(__linux__))
+#define FOREBAY_CRC_INSTRUCTION 1
+
+// What `bytes` zero bytes behind a message do to its checksum. It is linear, so four lookups are enough.
+struct Shift {
+  std::uint32_t of[4][256];
+
+  explicit Shift(std::size_t bytes) {
+    const Tables& t = tables();
+    std::uint32_t bit_of[32];
+    for (int bit = 0; bit < 32; ++bit) {
+      std::uint32_t crc = std::uint32_t{1} << bit;
+      for (std::size_t i = 0; i < bytes; ++i) crc = (crc >> 8) ^ t.of[0][crc & 0xff];
+      bit_of[bit] = crc;
+    }
+    for (int k = 0; k < 4; ++k) {
+      for (int byte = 0; byte < 256; ++byte) {
+        std::uint32_t crc = 0;
+        for (int bit = 0; bit < 8; ++bit) crc ^= ((byte >> bit) & 1) != 0 ? bit_of[8 * k + bit] : 0;
+        of[k][byte] = crc;
+      }
+    }
+  }
+
+  std::uint32_t operator()(std::uint32_t crc) const {
+    return of[0][crc & 0xff] ^ of[1][(crc >> 8) & 0xff] ^ of[2][(crc >> 16) & 0xff] ^ of[3][crc >> 24];
+  }
+};
+
+#if defined(__x86_64__)
+#define FOREBAY_CRC_TARGET __attribute__((target("sse4.2")))
+#define FOREBAY_CRC64(crc, word) _mm_crc32_u64(crc, word)
+#define FOREBAY_CRC8(crc, byte) _mm_crc32_u8(static_cast<std::uint32_t>(crc), byte)
+bool has_instruction() { return __builtin_cpu_supports("sse4.2") != 0; }
+#else
+#define FOREBAY_CRC_TARGET __attribute__((target("+crc")))
+#define FOREBAY_CRC64(crc, word) __crc32cd(static_cast<std::uint32_t>(crc), word)
+#define FOREBAY_CRC8(crc, byte) __crc32cb(static_cast<std::uint32_t>(crc), byte)
+bool has_instruction() { return (getauxval(AT_HWCAP) & HWCAP_CRC32) != 0; }
+#endif
+
+// The instruction takes three cycles and one can begin in each: three parts of the message keep it busy.
+template <std::size_t kPart>
+FOREBAY_CRC_TARGET std::uint64_t three_parts(std::uint64_t crc, const std::uint8_t*& data, std::size_t& size) {
+  static const Shift shift(kPart);
+  while (size >= 3 * kPart) {
+    std::uint64_t second = 0;
+    std::uint64_t third = 0;
+    for (std::size_t i = 0; i < kPart; i += 8) {
+      crc = FOREBAY_CRC64(crc, load64(data + i));
+      second = FOREBAY_CRC64(second, load64(data + kPart + i));
+      third = FOREBAY_CRC64(third, load64(data + 2 * kPart + i));
+    }
+    crc = shift(static_cast<std::uint32_t>(crc)) ^ second;
+    crc = shift(static_cast<std::uint32_t>(crc)) ^ third;
+    data += 3 * kPart;
+    size -= 3 * kPart;
+  }
+  return crc;
+}
+
+FOREBAY_CRC_TARGET std::uint32_t by_instruction(const std::uint8_t* data, std::size_t size) {
+  std::uint64_t crc = 0xffffffff;
+  if (size >= 3 * 4096) crc = three_parts<4096>(crc, data, size);
+  if (size >= 3 * 256) crc = three_parts<256>(crc, data, size);
+  if (size >= 3 * 64) crc = three_parts<64>(crc, data, size);
+  for (; size >= 8; data += 8, size -= 8) crc = FOREBAY_CRC64(crc, load64(data));
+  for (; size != 0; ++data, --size) crc = FOREBAY_CRC8(crc, *data);
+  return static_cast<std::uint32_t>(crc) ^ 0xffffffff;
+}
+#endif
+
+}  // namespace
+
+std::uint32_t crc32c_portable(const std::uint8_t* data, std::size_t size) {
+  const Tables& t = tables();
+  std::uint32_t crc = 0xffffffff;
+  for (; size >= 8; data += 8, size -= 8) {
+    crc ^= std::uint32_t{data[0]} | std::uint32_t{data[1]} << 8 | std::uint32_t{data[2]} << 16 | std::uint32_t{data[3]} << 24;
+    crc = t.of[7][crc & 0xff] ^ t.of[6][(crc >> 8) & 0xff] ^ t.of[5][(crc >> 16) & 0xff] ^ t.of[4][crc >> 24] ^
+          t.of[3][data[4]] ^ t.of[2][data[5]] ^ t.of[1][data[6]] ^ t.of[0][data[7]];
+  }
+  for (; size != 0; ++data, --size) crc = (crc >> 8) ^ t.of[0][(crc ^ *data) & 0xff];
+  return crc ^ 0xffffffff;
+}
+
+std::uint32_t crc32c(const std::uint8_t* data, std::size_t size) {
+#ifdef FOREBAY_CRC_INSTRUCTION
+  static const bool fast = has_instruction();
+  if (fast) return by_instruction(data, size);
+#endif
+  return crc32c_portable(data, size);
+}
+
+}  // namespace forebay

@@ -1,0 +1,298 @@
+"""TFRecord files: ``TFRecordDataset``.
+
+A record's place in an uncompressed file is its offset, so resuming is a seek; a compressed file is unfolded again up
+to there. Uncompressed files can be read by number with an index, which is kept beside the file.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from forebay._native import find_header, scan_records
+from forebay.block import LEAF, Block, Indices, TensorSpec
+from forebay.block.ragged import gather
+from forebay.block.spec import BYTES
+from forebay.block.strings import Strings
+from forebay.errors import FileError, PlanError
+from forebay.ledger import Lease, Ledger
+from forebay.plan.check import flag, keep_whole
+from forebay.run import Setup
+from forebay.sources.files import FileIndex, FileRows, FilesNode, log_skipped
+from forebay.storage.files import InputFile, open_file
+from forebay.storage.row_index import RowIndex, load_index, save_index
+from forebay.storage.streams import Window, compression_of, open_stream
+
+HEADER, FRAMING = 12, 16
+_ROWS, _MORE, _BAD_LENGTH, _BAD_DATA = range(4)
+_WHY = {
+    _BAD_LENGTH: "a record's length does not match its checksum: the file is damaged here, or is no TFRecord file "
+    "(or is compressed: compression_type)",
+    _BAD_DATA: "a record's bytes do not match their checksum",
+}
+# A search for the next record need not look at more than this at once.
+_SEARCH = 1 << 18
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class TFRecords(FilesNode):
+    """The records of files, as bytes."""
+
+    compression: str | None = None
+    buffer_size: int | None = None
+    index_files: bool = False
+
+    kind = "TFRecordDataset"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        object.__setattr__(self, "compression", compression_of(self.kind, self.compression))
+        if self.buffer_size is not None:
+            keep_whole(self, "buffer_size", 0)
+        flag(self.kind, "index", self.index_files)
+        if self.index_files and self.compression is not None:
+            raise PlanError(
+                f"TFRecordDataset(compression_type={self.compression!r}, index=True): compressed files can only be "
+                "read from the start on; leave one of the two out"
+            )
+
+    def params(self) -> dict[str, Any]:
+        """What decides about the rows."""
+        return {name: value for name, value in super().params().items() if name not in ("buffer_size", "index_files")}
+
+    def settings(self) -> dict[str, Any]:
+        """How they are read."""
+        return {"buffer_size": self.buffer_size, "index": self.index_files or None}
+
+    def spec(self, *inputs: Any) -> TensorSpec:
+        """A record."""
+        return TensorSpec((), BYTES)
+
+    def open(self, path: str, at: Any, lease: Lease, setup: Setup) -> FileRows:
+        """From an offset on."""
+        piece = self.buffer_size or setup.block_bytes
+        return _Records(open_file(path), self.compression, at or 0, lease, piece, setup.ledger.budget)
+
+    def index(self, path: str) -> FileIndex | None:
+        """If the user wants one."""
+        return _Indexed(open_file(path), self) if self.index_files else None
+
+
+class _Records(FileRows):
+    """Records in order. What has been read waits in a window."""
+
+    def __init__(
+        self, file: InputFile, compression: str | None, at: int, lease: Lease, piece: int, budget: int
+    ) -> None:
+        self._file = file
+        try:
+            stream = open_stream(file, compression, at)
+        except FileError:
+            file.close()
+            raise
+        if compression is None:
+            # A small file needs no more than its size.
+            piece = max(min(piece, file.size), 1)
+        self._window = Window(stream, file.path, lease, piece, budget)
+        self._row_bytes = 0.0  # Of the last block, framing included.
+        self._fault: int | None = None
+        self._length = 0  # Of the record that is at fault.
+        self._starts = self._stops = np.empty(0, np.int64)
+
+    @property
+    def at(self) -> int:
+        """The offset of the next record."""
+        return self._window.position
+
+    def read(self, rows: int) -> Block | None:
+        """A block of about as many records as are asked for, whatever their size was so far."""
+        # A little more than they will take, so that blocks come out as large as they were asked for.
+        if not self._window.fill(int(rows * self._row_bytes * 1.03) + HEADER):
+            return None
+        while True:
+            found = self._scan(rows, verify=True)
+            if found[0]:
+                return self._block(*found)
+            self._need()
+
+    def spans(self, rows: int, verify: bool) -> "tuple[Indices, Indices] | None":
+        """Where the next records begin and end, framing included, without reading more of large ones than need be."""
+        if not self._window.fill(HEADER):
+            return None
+        while True:
+            base = self._window.position
+            count, consumed = self._scan(rows, verify)
+            if count:
+                self._window.move(consumed)
+                return self._starts[:count] + (base - HEADER), self._stops[:count] + (base + FRAMING - HEADER)
+            left = self._window.left
+            if self._fault == _MORE and not verify and left is not None and 0 <= self._length <= left - FRAMING:
+                self._window.move(FRAMING + self._length)
+                return np.array([base]), np.array([base + FRAMING + self._length])
+            self._need()
+
+    def _scan(self, rows: int, verify: bool) -> tuple[int, int]:
+        if len(self._starts) < rows:
+            self._starts, self._stops = np.empty(rows, np.int64), np.empty(rows, np.int64)
+        count, consumed, stop, length = scan_records(self._window.data, verify, self._starts[:rows], self._stops[:rows])
+        self._fault, self._length = (stop, length) if not count else (None, 0)
+        return count, consumed
+
+    def _block(self, count: int, consumed: int) -> Block:
+        starts, stops = self._starts[:count], self._stops[:count]
+        offsets = np.zeros(count + 1, np.int64)
+        np.cumsum(stops - starts, out=offsets[1:])
+        block = Block(LEAF, [Strings(gather(self._window.data, starts, stops), offsets, (), False)], count)
+        self._window.move(consumed)
+        self._row_bytes = consumed / count
+        return block
+
+    def _need(self) -> None:
+        """Have the whole of the next record at hand; FileError if that is not to be had."""
+        if self._fault != _MORE:
+            raise FileError(self._file.path, _WHY[self._fault or _BAD_DATA], self.at)
+        wanted = HEADER if self._length < 0 else FRAMING + self._length
+        left = self._window.left
+        if left is None or left >= wanted:
+            if self._window.fill(wanted) >= wanted:
+                return
+            left = self._window.size
+        says = "" if self._length < 0 else f" of {self._length:,} bytes"
+        raise FileError(
+            self._file.path, f"the file ends in the middle of a record{says}: {left:,} bytes are left", self.at
+        )
+
+    def recover(self) -> bool:
+        """Behind a damaged record; at the next length that matches its checksum; or not at all."""
+        left = self._window.left
+        whole = FRAMING + self._length
+        if self._fault == _BAD_DATA:
+            self._window.move(whole)
+            return True
+        if self._fault == _MORE:
+            # Either the file ends here, or the record is there and too large to be held.
+            if self._length < 0 or (left is not None and left < whole) or whole > 1 << 62:
+                return False
+            self._window.move(whole)
+            return self._window.fill() > 0
+        return self._fault == _BAD_LENGTH and self._search()
+
+    def _search(self) -> bool:
+        """A length that matches its checksum is there by accident once in four billion places."""
+        if self._window.fill(HEADER) < HEADER:
+            return False
+        # Perhaps only the checksum is damaged: then the next record is where this one says.
+        length = int.from_bytes(self._window.data[:8].tobytes(), "little")
+        if self._window.fill(min(FRAMING + length + HEADER, _SEARCH)) >= FRAMING + length + HEADER:
+            after = self._window.data[FRAMING + length :][:HEADER]
+            if find_header(after, 0, 1 << 62) == 0:
+                self._window.move(FRAMING + length)
+                return True
+        self._window.move(1)
+        while self._window.fill(HEADER) >= HEADER:
+            left = self._window.left
+            data = self._window.data
+            place = find_header(data, 0, (1 << 40) if left is None else left)
+            self._window.move(place if place >= 0 else len(data) - HEADER + 1)
+            if place >= 0:
+                return True
+        return False
+
+    def close(self) -> None:
+        """The file and the window."""
+        self._window.close()
+        self._file.close()
+
+
+class _Indexed(FileIndex):
+    """Records by number. One that cannot be read is a row too, and fails when it is asked for."""
+
+    def __init__(self, file: InputFile, node: TFRecords) -> None:
+        self._path = file.path
+        skip = node.on_error == "skip"
+        try:
+            found = load_index(file, checked=skip)
+            if found is None:
+                found = _build(file, skip, node)
+                save_index(file, found)
+        finally:
+            file.close()
+        self._rows = found
+        self.length = len(found.starts)
+        self._opened: InputFile | None = None
+
+    def read(self, start: int, stop: int) -> Block:
+        """In one piece, where the records lie in one piece."""
+        starts, stops = self._rows.starts[start:stop], self._rows.stops[start:stop]
+        return self._records(starts, stops)
+
+    def gather(self, rows: Indices) -> Block:
+        """One read for each run of records that lie behind one another."""
+        return self._records(self._rows.starts[rows], self._rows.stops[rows])
+
+    def _records(self, starts: Indices, stops: Indices) -> Block:
+        empty = np.flatnonzero(starts == stops)
+        if len(empty):
+            raise self._fault(int(starts[empty[0]]))
+        file = self._file()
+        data = np.empty(int((stops - starts).sum()), np.uint8)
+        # Where one begins at the end of the one before, they are read together.
+        breaks = np.flatnonzero(starts[1:] != stops[:-1]) + 1
+        firsts, lasts = np.concatenate([[0], breaks]), np.concatenate([breaks, [len(starts)]]) - 1
+        file.read_ranges(starts[firsts], stops[lasts], data)
+        begins, ends = np.empty(len(starts), np.int64), np.empty(len(starts), np.int64)
+        count = scan_records(data, True, begins, ends)[0]
+        if count < len(starts):
+            raise self._fault(int(starts[count]))
+        offsets = np.zeros(count + 1, np.int64)
+        np.cumsum(ends - begins, out=offsets[1:])
+        return Block(LEAF, [Strings(gather(data, begins, ends), offsets, (), False)], count)
+
+    def _file(self) -> InputFile:
+        if self._opened is None:
+            self._opened = open_file(self._path)
+        return self._opened
+
+    def _fault(self, at: int) -> FileError:
+        """What reading in order says about that place."""
+        rows = _plain(open_file(self._path), at)
+        try:
+            rows.read(1)
+        except FileError as error:
+            return error
+        finally:
+            rows.close()
+        return FileError(self._path, "has changed since its index was made", at)
+
+
+def _plain(file: InputFile, at: int = 0) -> _Records:
+    ledger = Ledger(1 << 62)
+    return _Records(file, None, at, ledger.lease("index"), 1 << 20, ledger.budget)
+
+
+def _build(file: InputFile, skip: bool, node: TFRecords) -> RowIndex:
+    """Read the file once: only the lengths, or everything if damaged records are to be left out."""
+    rows = _plain(file)
+    starts, stops = [np.empty(0, np.int64)], [np.empty(0, np.int64)]
+    faults = 0
+    while True:
+        try:
+            found = rows.spans(1 << 16, verify=skip)
+        except FileError as error:
+            if not skip:
+                # The place of the error is a row of its own, so that those before it come out first.
+                starts.append(np.array([rows.at]))
+                stops.append(np.array([rows.at]))
+                break
+            faults += 1
+            if faults > node.max_errors:
+                raise
+            log_skipped(error)
+            if not rows.recover():
+                break
+            continue
+        if found is None:
+            break
+        starts.append(found[0])
+        stops.append(found[1])
+    return RowIndex(np.concatenate(starts), np.concatenate(stops), checked=skip)

@@ -1,0 +1,96 @@
+"""Files that are written: by path or URL, plain or compressed, under their name only when they are whole."""
+
+import contextlib
+import os
+import secrets
+import zlib
+from typing import IO, Any
+
+from forebay.errors import FileError
+from forebay.storage.files import file_error, is_url
+
+_WBITS = {"GZIP": 31, "ZLIB": 15}
+
+
+class OutputFile:
+    """Bytes into a file. With `atomic`, the file has another name until ``close``, and ``discard`` leaves nothing."""
+
+    def __init__(self, path: str, compression: str | None = None, level: int = -1, atomic: bool = False) -> None:
+        self.path = path.removeprefix("file://")
+        self._compressor: Any = None
+        if compression is not None:
+            self._compressor = zlib.compressobj(level, zlib.DEFLATED, _WBITS[compression])
+        self._remote = is_url(self.path)
+        # Objects in a store appear when they are complete, whatever they are called.
+        self._temporary = self.path if self._remote or not atomic else _beside(self.path)
+        self._file: IO[bytes] | None = None
+        try:
+            if self._remote:
+                import fsspec
+
+                self._system, self._name = fsspec.core.url_to_fs(path)
+                self._file = self._system.open(self._name, "wb")
+            else:
+                self._file = open(self._temporary, "wb")  # noqa: SIM115 - closed by close() and discard()
+        except Exception as error:
+            raise file_error(self.path, error) from error
+
+    @property
+    def closed(self) -> bool:
+        """Whether nothing more can be written."""
+        return self._file is None
+
+    def write(self, data: Any) -> None:
+        """Anything that is made of bytes."""
+        if self._file is None:
+            raise FileError(self.path, "is closed")
+        try:
+            self._file.write(data if self._compressor is None else self._compressor.compress(data))
+        except OSError as error:
+            raise file_error(self.path, error) from error
+
+    def flush(self) -> None:
+        """Have everything so far in the file, where others can read it."""
+        if self._file is None:
+            raise FileError(self.path, "is closed")
+        try:
+            if self._compressor is not None:
+                self._file.write(self._compressor.flush(zlib.Z_SYNC_FLUSH))
+            self._file.flush()
+        except OSError as error:
+            raise file_error(self.path, error) from error
+
+    def finish(self) -> None:
+        """Write what is left, under the temporary name still."""
+        file, self._file = self._file, None
+        if file is None:
+            return
+        try:
+            with file:
+                if self._compressor is not None:
+                    file.write(self._compressor.flush())
+        except OSError as error:
+            raise file_error(self.path, error) from error
+
+    def close(self) -> None:
+        """Finish it and give it its name."""
+        self.finish()
+        if self._temporary != self.path and os.path.exists(self._temporary):
+            try:
+                os.replace(self._temporary, self.path)
+            except OSError as error:
+                raise file_error(self.path, error) from error
+
+    def discard(self) -> None:
+        """Leave nothing under either name, unless it has its name already."""
+        file, self._file = self._file, None
+        with contextlib.suppress(OSError):
+            if file is not None:
+                file.close()
+            if self._temporary != self.path:
+                os.unlink(self._temporary)
+
+
+def _beside(path: str) -> str:
+    folder, name = os.path.split(path)
+    return os.path.join(folder, f".{name}.forebay-{secrets.token_hex(4)}")

@@ -1,0 +1,69 @@
+"""Where the rows of a file are, kept in a small file beside it."""
+
+import contextlib
+import json
+import os
+from dataclasses import dataclass
+
+import numpy as np
+
+from forebay._native import crc32c
+from forebay.block import Indices
+from forebay.storage.files import InputFile, is_url
+
+SUFFIX = ".fbindex"
+_FORMAT = "forebay row index 1"
+
+
+@dataclass(frozen=True, slots=True)
+class RowIndex:
+    """Row i is in the bytes ``starts[i]`` to ``stops[i]``. `checked` says that every row has been read and is good."""
+
+    starts: Indices
+    stops: Indices
+    checked: bool
+
+
+def load_index(file: InputFile, checked: bool) -> RowIndex | None:
+    """The index beside a file, if there is one that belongs to the file as it is now and is `checked`, or is not."""
+    if is_url(file.path) or file.version is None:
+        return None
+    try:
+        with open(file.path + SUFFIX, "rb") as saved:
+            head = json.loads(saved.readline(1 << 12))
+            data = np.frombuffer(saved.read(), np.uint8)
+    except (OSError, ValueError):
+        # Not there, or not an index: it is made again.
+        return None
+    if not isinstance(head, dict) or head.get("format") != _FORMAT or head.get("file") != file.version:
+        return None
+    rows = head.get("rows")
+    if not isinstance(rows, int) or len(data) != 16 * rows or head.get("crc32c") != crc32c(data):
+        return None
+    if head.get("checked") is not checked:
+        return None
+    places = data.view(np.int64)
+    return RowIndex(places[:rows], places[rows:], checked)
+
+
+def save_index(file: InputFile, index: RowIndex) -> None:
+    """Put it beside the file, in one step. Where that is not allowed, the next run makes it again."""
+    if is_url(file.path) or file.version is None:
+        return
+    data = np.concatenate([index.starts, index.stops]).astype(np.int64).view(np.uint8)
+    head = {
+        "format": _FORMAT,
+        "file": file.version,
+        "rows": len(index.starts),
+        "checked": index.checked,
+        "crc32c": crc32c(data),
+    }
+    temporary = f"{file.path}{SUFFIX}.{os.getpid()}"
+    try:
+        with open(temporary, "wb") as out:
+            out.write(json.dumps(head).encode() + b"\n")
+            out.write(data.data)
+        os.replace(temporary, file.path + SUFFIX)
+    except OSError:
+        with contextlib.suppress(OSError):
+            os.unlink(temporary)
