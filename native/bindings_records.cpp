@@ -201,7 +201,9 @@ nb::tuple write(nb::list features, std::size_t count) {
     Written feature;
     const auto key = nb::cast<nb::bytes>(parts[0]);
     feature.key.assign(key.c_str(), key.size());
-    feature.type = static_cast<Type>(nb::cast<int>(parts[1]));
+    const int type = nb::cast<int>(parts[1]);
+    require(type >= 0 && type <= 3, "a type is 0, 1, 2 or 3");
+    feature.type = static_cast<Type>(type);
     const auto rows = nb::cast<Ints>(parts[3]);
     require(rows.size() == count + 1, "there are not as many rows");
     feature.rows = rows.data();
@@ -214,7 +216,7 @@ nb::tuple write(nb::list features, std::size_t count) {
       const auto values = nb::cast<Ints>(parts[2]);
       feature.ints = values.data();
       size = values.size();
-    } else {
+    } else if (feature.type == Type::kBytes) {
       const auto pair = nb::cast<nb::tuple>(parts[2]);
       const auto bytes = nb::cast<Bytes>(pair[0]);
       const auto offsets = nb::cast<Ints>(pair[1]);

@@ -44,14 +44,17 @@ struct Row {
     return size;
   }
 
-  std::size_t entry_size() const { return field_size(feature.key.size()) + field_size(field_size(list_size())); }
+  // A feature of no type has no list in it.
+  std::size_t feature_size() const { return feature.type == Type::kNone ? 0 : field_size(list_size()); }
+
+  std::size_t entry_size() const { return field_size(feature.key.size()) + field_size(feature_size()); }
 
   std::uint8_t* put(std::uint8_t* out) const {
-    const std::size_t list = list_size();
     out = put_field(out, 1, feature.key.size());
     std::memcpy(out, feature.key.data(), feature.key.size());
-    out = put_field(out + feature.key.size(), 2, field_size(list));
-    out = put_field(out, static_cast<int>(feature.type), list);
+    out = put_field(out + feature.key.size(), 2, feature_size());
+    if (feature.type == Type::kNone) return out;
+    out = put_field(out, static_cast<int>(feature.type), list_size());
     if (feature.type == Type::kBytes) {
       for (std::int64_t i = first; i < last; ++i) {
         out = put_field(out, 1, string_size(i));

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from forebay._native import split_bytes
 from forebay.block.column import Column, Indices, RowError
 from forebay.block.ragged import gather
 from forebay.block.spec import BYTES, TEXT, TensorSpec
@@ -81,12 +82,11 @@ class Strings(Column):
 
     def strings(self) -> list[Any]:
         """All strings of all rows, flat."""
+        if not self.text:
+            return split_bytes(self.data, self.offsets)
         first = int(self.offsets[0])
         raw = self.data[first : int(self.offsets[-1])].tobytes()
-        bounds = (self.offsets - first).tolist()
-        if self.text:
-            return [raw[a:b].decode(*_ENCODING) for a, b in pairwise(bounds)]
-        return [raw[a:b] for a, b in pairwise(bounds)]
+        return [raw[a:b].decode(*_ENCODING) for a, b in pairwise((self.offsets - first).tolist())]
 
     def rows(self) -> list[Any]:
         """Python strings, or object arrays of them."""

@@ -14,7 +14,7 @@ from forebay.plan.fingerprint import function_name
 from forebay.plan.node import Build, Traits
 from forebay.plan.spec import static_spec
 from forebay.run import Access, Operator, Setup
-from forebay.run.calls import Call, ColumnCalls, RowCalls
+from forebay.run.calls import Call, ColumnCalls, OnColumns, RowCalls
 from forebay.run.stage import Chunk, Stage
 
 Made = tuple[Block | None, ForebayError | None]
@@ -25,8 +25,9 @@ Made = tuple[Block | None, ForebayError | None]
 class Map(Parallel):
     """``Dataset.map``.
 
-    Two fields are set by rules: `earlier` are functions fused in, which run first, back to back; `numbered` says that
-    the input's elements are pairs of the element's number and the element.
+    Three fields are set by rules: `earlier` are functions fused in, which run first, back to back; `numbered` says
+    that the input's elements are pairs of the element's number and the element; `columns` does the same as the
+    function on whole columns.
     """
 
     map_func: Callable[..., Any]
@@ -35,6 +36,7 @@ class Map(Parallel):
     seed: int | None = None
     earlier: tuple[Call, ...] = ()
     numbered: bool = False
+    columns: OnColumns | None = None
 
     kind = "map"
     traits = Traits(one_to_one=True, random=True)
@@ -85,6 +87,10 @@ class Map(Parallel):
             shown |= {"rng": True, "seed": self.seed}
         return shown
 
+    def settings(self) -> dict[str, Any]:
+        """How it runs."""
+        return super().settings() | ({} if self.columns is None else {"form": "columns"})
+
     def layout(self) -> str:
         """With or without numbers in the input."""
         return "numbered map" if self.numbered else "map"
@@ -96,7 +102,11 @@ class Map(Parallel):
     def access(self) -> Access | None:
         """By number, if the input is: the function is applied to whichever rows are asked for."""
         inner = None if self.numbered else self.input.access()
-        return None if inner is None else _Mapped(inner, _Function(self.calls, self.batched))
+        return None if inner is None else _Mapped(inner, self.function())
+
+    def function(self) -> "_Function":
+        """What is done to a block."""
+        return _Function(self.calls, self.batched, self.columns)
 
     def lower(self, setup: Setup, build: Build) -> Operator:
         """Chunk by chunk."""
@@ -106,8 +116,10 @@ class Map(Parallel):
 class _Function:
     """The functions of a node, from a block to a block of as many rows. Every worker has one of its own."""
 
-    def __init__(self, calls: tuple[Call, ...], batched: bool) -> None:
+    def __init__(self, calls: tuple[Call, ...], batched: bool, on_columns: OnColumns | None) -> None:
         self._site = calls[-1].site
+        self._name = calls[-1].name
+        self._on_columns = on_columns
         self._columns = ColumnCalls(calls[0]) if batched else None
         self._rows = RowCalls(*calls)
         self._builder = RowBuilder()
@@ -115,6 +127,10 @@ class _Function:
     def __call__(self, block: Block, indices: Indices, epoch: int) -> Made:
         if self._columns is not None:
             return self._columns(block, indices)
+        if self._on_columns is not None and self._on_columns.accepts(block):
+            made, cause = self._on_columns.on_block(block)
+            row = 0 if made is None else made.rows
+            return made, None if cause is None else self._site.function_error(int(indices[row]), self._name, cause)
         results, error = self._rows(block, indices, epoch)
         if not results:
             return None, error
@@ -128,7 +144,7 @@ class _Map(Stage[Made]):
     """One block for every chunk."""
 
     def __init__(self, node: Map, setup: Setup, source: Operator) -> None:
-        make = partial(_Function, node.calls, node.batched)
+        make = partial(_Function, node.calls, node.batched, node.columns)
         super().__init__(node.site, source, setup, node.start(setup, make), node.free_order(setup), node.tuned)
         self._numbered = node.numbered
         self._uniform = Uniform()

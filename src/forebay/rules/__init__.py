@@ -11,6 +11,7 @@ from forebay.rules.drop_noops import drop_noops
 from forebay.rules.fuse_maps import fuse_maps
 from forebay.rules.lift_maps import lift_maps
 from forebay.rules.lift_prefetch import lift_prefetch
+from forebay.rules.map_columns import map_columns
 from forebay.rules.permute_reads import permute_reads
 from forebay.rules.push_down_slices import push_down_slices
 
@@ -18,6 +19,7 @@ Rule = Callable[[Node], Node | None]
 
 RULES: tuple[Rule, ...] = (
     drop_noops,  # Steps that do nothing should not stand between two that fit together.
+    map_columns,  # Parsers need not see one record at a time.
     fuse_maps,  # Functions that run back to back need no columns in between.
     push_down_slices,  # take, skip and shard are arithmetic where rows can be read by number.
     permute_reads,  # A shuffle over such rows needs no buffer: it reads them in the order they come out.

@@ -20,6 +20,8 @@ def fuse_all_maps(node: Node) -> Node | None:
     below = node.input if node.inputs else None
     if not isinstance(node, Map) or not isinstance(below, Map) or node.batched or below.batched:
         return None
+    if node.columns is not None or below.columns is not None:
+        return None
     return replace(
         node, inputs=below.inputs, earlier=(*below.calls, *node.earlier), numbered=below.numbered or node.numbered
     )

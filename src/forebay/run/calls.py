@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import chain, starmap
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -33,6 +33,16 @@ class Call:
     name: str
     site: Site
     seed: int | None = None
+
+
+class OnColumns(Protocol):
+    """A function that has another form, which does the same to whole columns."""
+
+    def accepts(self, block: Block) -> bool:
+        """Whether these rows can be handled in that form."""
+
+    def on_block(self, block: Block) -> tuple[Block | None, Exception | None]:
+        """A block of as many rows; or of those before the first that fails, and what the function would raise."""
 
 
 class RowCalls:

@@ -1,0 +1,219 @@
+"""What is wanted of a serialized Example: a name, a type and a shape for each feature. Names as in ``tf.io``."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from math import prod
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from forebay.errors import PlanError
+
+NOTHING, BYTES, FLOAT, INT64 = range(4)
+"""Numbers of the types, as those of the fields that hold them."""
+NAMES = {NOTHING: "nothing", BYTES: "bytes", FLOAT: "float32", INT64: "int64"}
+DTYPES: dict[int, np.dtype[Any]] = {
+    BYTES: np.dtype(object),
+    FLOAT: np.dtype(np.float32),
+    INT64: np.dtype(np.int64),
+}
+
+
+class SparseTensor(NamedTuple):
+    """What ``parse_example`` makes of a ``VarLenFeature``: value i stands at ``indices[i]`` of such an array."""
+
+    indices: NDArray[np.int64]
+    values: NDArray[Any]
+    dense_shape: NDArray[np.int64]
+
+
+class RaggedTensor(NamedTuple):
+    """What ``parse_example`` makes of a ``RaggedFeature``: row i is ``values[row_splits[i]:row_splits[i + 1]]``.
+
+    In a feature list of a SequenceExample, `values` is a RaggedTensor itself, whose rows are the steps.
+    """
+
+    values: Any
+    row_splits: NDArray[Any]
+
+
+@dataclass(frozen=True)
+class Feature:
+    """What all kinds share. `type` is one of BYTES, FLOAT and INT64."""
+
+    type: int = field(init=False, repr=False, compare=False)
+
+    def settle(self, dtype: Any) -> None:
+        """Check the dtype."""
+        object.__setattr__(self, "type", _type_of(type(self).__name__, dtype))
+
+
+@dataclass(frozen=True)
+class FixedLenFeature(Feature):
+    """A feature with as many values in every Example. Without a default it must be there.
+
+    Args:
+        shape: the shape of its values; ``[]`` for one value.
+        dtype: ``np.float32``, ``np.int64`` or ``bytes``.
+        default_value: stands for it where it is missing: an array of that shape, or one value for all.
+
+    >>> FixedLenFeature([2], np.int64, default_value=0)
+    FixedLenFeature(shape=(2,), dtype=<class 'numpy.int64'>, default_value=0)
+    """
+
+    shape: Any
+    dtype: Any
+    default_value: Any = None
+
+    def __post_init__(self) -> None:
+        self.settle(self.dtype)
+        object.__setattr__(self, "shape", _shape_of("FixedLenFeature", self.shape))
+        self.missing()
+
+    @property
+    def count(self) -> int:
+        """Values in every Example."""
+        return prod(self.shape)
+
+    def missing(self) -> Any | None:
+        """What the parser puts in its place."""
+        return None if self.default_value is None else _default(self, self.default_value, self.count)
+
+
+@dataclass(frozen=True)
+class FixedLenSequenceFeature(Feature):
+    """A feature with any number of values of one shape: a row for each.
+
+    In ``parse_example`` rows are filled up to the longest with `default_value`, or with zeros or ``b""``.
+
+    Args:
+        shape: the shape of one row.
+        dtype: ``np.float32``, ``np.int64`` or ``bytes``.
+        allow_missing: whether it may be missing, which gives no rows. Outside of SequenceExamples it has to be True.
+        default_value: one value.
+    """
+
+    shape: Any
+    dtype: Any
+    allow_missing: bool = False
+    default_value: Any = None
+
+    def __post_init__(self) -> None:
+        self.settle(self.dtype)
+        object.__setattr__(self, "shape", _shape_of("FixedLenSequenceFeature", self.shape))
+        self.filler()
+
+    @property
+    def count(self) -> int:
+        """Values in a row."""
+        return prod(self.shape)
+
+    def filler(self) -> Any:
+        """What rows are filled up with."""
+        if self.default_value is None:
+            return b"" if self.type == BYTES else DTYPES[self.type].type(0)
+        return _default(self, self.default_value, 1)[0]
+
+
+@dataclass(frozen=True)
+class VarLenFeature(Feature):
+    """A feature with any number of values. One Example gives an array of them, ``parse_example`` a ``SparseTensor``.
+
+    Args:
+        dtype: ``np.float32``, ``np.int64`` or ``bytes``.
+    """
+
+    dtype: Any
+
+    def __post_init__(self) -> None:
+        self.settle(self.dtype)
+
+
+@dataclass(frozen=True)
+class RaggedFeature(Feature):
+    """A feature with any number of values. One Example gives an array of them, ``parse_example`` a ``RaggedTensor``.
+
+    Args:
+        dtype: ``np.float32``, ``np.int64`` or ``bytes``.
+        value_key: the feature's name, if it is not the one that it is to have in the result.
+        partitions: not supported.
+        row_splits_dtype: ``np.int32`` or ``np.int64``.
+    """
+
+    dtype: Any
+    value_key: str | None = None
+    partitions: tuple[Any, ...] = ()
+    row_splits_dtype: Any = np.int32
+
+    def __post_init__(self) -> None:
+        self.settle(self.dtype)
+        if len(tuple(self.partitions)):
+            raise PlanError(
+                "RaggedFeature(partitions=...): not supported; parse the partitions as features of their own"
+            )
+        splits = np.dtype(getattr(self.row_splits_dtype, "as_numpy_dtype", self.row_splits_dtype))
+        if splits not in (np.int32, np.int64):
+            raise PlanError(f"RaggedFeature(row_splits_dtype={self.row_splits_dtype!r}): it must be int32 or int64")
+        object.__setattr__(self, "row_splits_dtype", splits)
+
+
+def check_features(call: str, features: Any, kinds: tuple[type[Feature], ...]) -> dict[str, Feature]:
+    """The features by name, if there are some and they are of these kinds."""
+    if not isinstance(features, Mapping) or not features:
+        raise PlanError(f"{call}(features={features!r}): features must be a dict that is not empty")
+    for name, feature in features.items():
+        if not isinstance(name, str):
+            raise PlanError(f"{call}(features=...): {name!r} is not a name")
+        if not isinstance(feature, kinds):
+            known = ", ".join(kind.__name__ for kind in kinds)
+            raise PlanError(f"{call}(features=...): {name!r} is {feature!r}; it must be one of {known}")
+    return dict(features)
+
+
+def _type_of(call: str, dtype: Any) -> int:
+    given = getattr(dtype, "as_numpy_dtype", dtype)  # TensorFlow's own dtypes will do.
+    if given in (bytes, object) or (isinstance(given, str) and given in ("bytes", "string")):
+        return BYTES
+    try:
+        known = np.dtype(given)
+    except TypeError:
+        known = np.dtype(bool)
+    found = FLOAT if known == np.float32 else INT64 if known == np.int64 else BYTES if known.kind in "SO" else None
+    if found is None:
+        raise PlanError(
+            f"{call}(dtype={dtype!r}): an Example holds np.float32, np.int64 or bytes; cast them afterwards"
+        )
+    return found
+
+
+def _shape_of(call: str, shape: Any) -> tuple[int, ...]:
+    sizes = (shape,) if isinstance(shape, int) else shape
+    try:
+        known = tuple(int(size) for size in sizes)
+    except (TypeError, ValueError):
+        raise PlanError(f"{call}(shape={shape!r}): all sizes must be known; use VarLenFeature otherwise") from None
+    if any(size < 0 for size in known):
+        raise PlanError(f"{call}(shape={shape!r}): sizes cannot be negative")
+    return known
+
+
+def _default(feature: Any, value: Any, count: int) -> Any:
+    """`count` values for the parser: an array of numbers, or a list of bytes."""
+    call = f"{type(feature).__name__}(default_value={value!r})"
+    if feature.type == BYTES:
+        flat = [value] if isinstance(value, (bytes, str)) else np.asarray(value, object).reshape(-1).tolist()
+        flat = [item.encode() if isinstance(item, str) else item for item in flat]
+        if not all(isinstance(item, bytes) for item in flat):
+            raise PlanError(f"{call}: it must be bytes")
+        values: Any = flat
+    else:
+        given = np.asarray(value)
+        if given.dtype.kind not in "iufb" or (feature.type == INT64 and given.dtype.kind == "f"):
+            raise PlanError(f"{call}: it must be {NAMES[feature.type]}")
+        values = np.ascontiguousarray(given, DTYPES[feature.type]).reshape(-1)
+    if len(values) == 1 and count != 1:
+        values = values * count if feature.type == BYTES else np.repeat(values, count)
+    if len(values) != count:
+        raise PlanError(f"{call}: it has {len(values)} values, the shape {feature.shape} has {count}")
+    return values
