@@ -70,15 +70,25 @@ void frame(Bytes data, Ints offsets, BytesOut out) {
   frame_records(data.data(), offsets.data(), count, out.data());
 }
 
+// Ranges that lie in the data.
+void check_ranges(Ints starts, Ints stops, std::size_t size) {
+  require(starts.size() == stops.size(), "starts and stops differ in length");
+  for (std::size_t i = 0; i < starts.size(); ++i) {
+    const std::int64_t start = starts.data()[i];
+    const std::int64_t stop = stops.data()[i];
+    require(start >= 0 && stop >= start && static_cast<std::uint64_t>(stop) <= size, "a range goes beyond the data");
+  }
+}
+
 // One bytes object for each string, copied once.
-nb::list split(Bytes data, Ints offsets) {
-  check_offsets(offsets, data.size());
-  const std::size_t count = offsets.size() - 1;
-  nb::object list = nb::steal(PyList_New(static_cast<Py_ssize_t>(count)));
+nb::list split(Bytes data, Ints starts, Ints stops) {
+  check_ranges(starts, stops, data.size());
+  nb::object list = nb::steal(PyList_New(static_cast<Py_ssize_t>(starts.size())));
   if (!list.is_valid()) throw nb::python_error();
-  for (std::size_t i = 0; i < count; ++i) {
-    const std::int64_t start = offsets.data()[i];
-    PyObject* item = PyBytes_FromStringAndSize(reinterpret_cast<const char*>(data.data()) + start, offsets.data()[i + 1] - start);
+  const char* bytes = reinterpret_cast<const char*>(data.data());
+  for (std::size_t i = 0; i < starts.size(); ++i) {
+    const std::int64_t start = starts.data()[i];
+    PyObject* item = PyBytes_FromStringAndSize(bytes + start, static_cast<Py_ssize_t>(stops.data()[i] - start));
     if (item == nullptr) throw nb::python_error();
     PyList_SET_ITEM(list.ptr(), static_cast<Py_ssize_t>(i), item);
   }
@@ -90,7 +100,10 @@ nb::object handed_over(Buffer<T>& buffer) {
   const std::size_t size = buffer.size();
   T* data = buffer.release();
   nb::capsule owner(data, [](void* memory) noexcept { std::free(memory); });
-  return nb::cast(nb::ndarray<nb::numpy, T, nb::ndim<1>>(data, {size}, owner));
+  nb::object array = nb::cast(nb::ndarray<nb::numpy, T, nb::ndim<1>>(data, {size}, owner));
+  // NumPy has two dtypes of 64 bits, which are equal and not the same; this is the other one.
+  if constexpr (std::is_same_v<T, std::int64_t>) return array.attr("view")("int64");
+  return array;
 }
 
 nb::object offsets_from(const Buffer<std::int64_t>& ends) {
@@ -171,11 +184,12 @@ nb::tuple columns_of(const Parser& parser, const std::vector<Span>& rows) {
   return nb::make_tuple(columns, place);
 }
 
-nb::tuple parse_column(const Parser& parser, Bytes data, Ints offsets) {
-  check_offsets(offsets, data.size());
-  std::vector<Span> rows(offsets.size() - 1);
+nb::tuple parse_column(const Parser& parser, Bytes data, Ints starts, Ints stops) {
+  check_ranges(starts, stops, data.size());
+  std::vector<Span> rows(starts.size());
   for (std::size_t i = 0; i < rows.size(); ++i) {
-    rows[i] = {data.data() + offsets.data()[i], static_cast<std::size_t>(offsets.data()[i + 1] - offsets.data()[i])};
+    const std::int64_t start = starts.data()[i];
+    rows[i] = {data.data() + start, static_cast<std::size_t>(stops.data()[i] - start)};
   }
   return columns_of(parser, rows);
 }
@@ -249,12 +263,13 @@ void bind_records(nb::module_& m) {
         "Where from start on a TFRecord's length stands that matches its checksum; -1 if nowhere.");
   m.def("frame_records", &frame, nb::arg("data").noconvert(), nb::arg("offsets").noconvert(), nb::arg("out").noconvert(),
         "Write the strings data[offsets[i]:offsets[i + 1]] as TFRecords to out.");
-  m.def("split_bytes", &split, nb::arg("data").noconvert(), nb::arg("offsets").noconvert(),
-        "A bytes object for each string data[offsets[i]:offsets[i + 1]].");
+  m.def("split_bytes", &split, nb::arg("data").noconvert(), nb::arg("starts").noconvert(), nb::arg("stops").noconvert(),
+        "A bytes object for each string data[starts[i]:stops[i]].");
   nb::class_<Parser>(m, "Parser", "Features that are wanted of serialized Examples.")
       .def("__init__", [](Parser* self, nb::list features, bool sequences) { new (self) Parser(make_parser(features, sequences)); },
            nb::arg("features"), nb::arg("sequences"))
-      .def("parse_column", &parse_column, nb::arg("data").noconvert(), nb::arg("offsets").noconvert(), "Parse the strings data[offsets[i]:offsets[i + 1]].")
+      .def("parse_column", &parse_column, nb::arg("data").noconvert(), nb::arg("starts").noconvert(), nb::arg("stops").noconvert(),
+           "Parse the strings data[starts[i]:stops[i]].")
       .def("parse_list", &parse_list, nb::arg("records"), "Parse bytes objects.");
   m.def("write_examples", &write, nb::arg("features"), nb::arg("count"), "Serialize Examples: their bytes, and where each begins and ends.");
 }

@@ -58,6 +58,24 @@ struct Wire {
     return true;
   }
 
+  // A field that nobody knows, behind its tag; one that goes beyond the end ends there. Groups are not skipped.
+  bool skip(std::uint64_t tag) {
+    std::uint64_t ignored;
+    Span unknown;
+    switch (tag & 7) {
+      case 0:
+        return varint(ignored);
+      case 1:
+      case 5:
+        at += std::min<std::size_t>(left(), (tag & 7) == 1 ? 8 : 4);
+        return true;
+      case 2:
+        return message(unknown);
+      default:
+        return false;
+    }
+  }
+
   // A message that says it is longer than what is around it ends with that: a limit within a limit.
   bool message(Span& value) {
     std::size_t size;
@@ -104,7 +122,9 @@ bool add_floats(Span list, Buffer<float>& out) {
 #if __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
   Wire wire(list);
   Span packed;
-  if (wire.take(delimited(1)) && wire.message(packed) && packed.size % 4 == 0) {
+  if (wire.take(delimited(1))) {
+    // Unlike other numbers, packed floats must be there as a whole.
+    if (!wire.string(packed) || packed.size % 4 != 0) return false;
     std::memcpy(out.extend(packed.size / 4), packed.data, packed.size);
     return true;
   }
@@ -210,7 +230,12 @@ class Parser::Reading {
     // Messages written behind one another are one message.
     while (!wire.done()) {
       Span features;
-      if (!wire.take(delimited(1)) || !wire.message(features) || !map(features, parser_.context_)) return false;
+      if (!wire.take(delimited(1))) {
+        std::uint64_t tag;
+        if (!wire.varint(tag) || !wire.skip(tag)) return false;
+      } else if (!wire.message(features) || !map(features, parser_.context_)) {
+        return false;
+      }
     }
     return true;
   }

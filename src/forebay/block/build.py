@@ -12,6 +12,7 @@ from forebay.block.dense import Dense
 from forebay.block.leaf import NUMBERS, array_from_list, as_leaf, leaf_dtype, leaf_shape
 from forebay.block.objects import Objects
 from forebay.block.ragged import Ragged
+from forebay.block.spans import Spans
 from forebay.block.spec import BYTES, OBJECT, TEXT
 from forebay.block.strings import Strings, object_array
 
@@ -152,7 +153,7 @@ def concat_columns(columns: Sequence[Column]) -> Column:
     if not rest:
         return first
     kinds = set(map(type, columns))
-    joined = first.join(rest) if len(kinds) == 1 else None
+    joined = first.join(rest) if len(kinds) == 1 or kinds == {Strings, Spans} else None
     if joined is None and kinds <= {Dense, Ragged} and len({column.dtype for column in columns}) == 1:
         ragged = [Ragged.of_dense(c) if isinstance(c, Dense) else c for c in columns]
         if all(c.shapes.shape[1] for c in ragged if isinstance(c, Ragged)):

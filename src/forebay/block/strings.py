@@ -80,10 +80,15 @@ class Strings(Column):
         np.cumsum(stops - starts, out=offsets[1:])
         return Strings(gather(self.data, starts, stops), offsets, self.shape, self.text)
 
+    @property
+    def places(self) -> tuple[NDArray[np.uint8], Indices, Indices]:
+        """A buffer, and where each string begins and ends in it."""
+        return self.data, self.offsets[:-1], self.offsets[1:]
+
     def strings(self) -> list[Any]:
         """All strings of all rows, flat."""
         if not self.text:
-            return split_bytes(self.data, self.offsets)
+            return split_bytes(*self.places)
         first = int(self.offsets[0])
         raw = self.data[first : int(self.offsets[-1])].tobytes()
         return [raw[a:b].decode(*_ENCODING) for a, b in pairwise((self.offsets - first).tolist())]

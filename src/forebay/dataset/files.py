@@ -5,16 +5,14 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, TypeVar
 
-import numpy as np
-
 from forebay.dataset import Dataset
 from forebay.errors import PlanError
 from forebay.ops import FlatMap, Interleave
 from forebay.plan import Node, caller
 from forebay.plan.check import whole_number
 from forebay.run.parallelism import AUTOTUNE
-from forebay.sources import TFRecords, slices
-from forebay.sources.files import MAX_ERRORS, FilesNode, paths_of
+from forebay.sources import TFRecords
+from forebay.sources.files import MAX_ERRORS, FileNames, FilesNode, paths_of
 
 U = TypeVar("U")
 
@@ -38,8 +36,7 @@ def files_plan(call: str, filenames: Any, num_parallel_reads: int | None, label:
         paths = paths_of(call, filenames)
         if num_parallel_reads is None or not paths:
             return read(files=paths, label=label, where=where)
-        # Its rows are needed only to make plans of, so that what looks like bytes is read as text.
-        names = slices(np.array(paths, object), None, where)
+        names = FileNames.of(paths, where)
     # A first look at the arguments, while the line that they stand on can still be named.
     read(files=(), label=label, where=where)
     one = partial(_OneFile, call, read, label, where)

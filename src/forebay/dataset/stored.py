@@ -13,7 +13,7 @@ from forebay.dataset.runnable import RunnableDataset
 from forebay.dataset.steps import DatasetSteps
 from forebay.errors import ForebayError, PlanError
 from forebay.plan import INFINITE, Node, build, caller, optimise, with_seeds
-from forebay.plan.check import flag, function, step_name
+from forebay.plan.check import flag, function, step_name, whole_number
 from forebay.plan.fingerprint import digest, function_name
 from forebay.plan.identity import plan_lines
 from forebay.run import Reader, Setup, Site
@@ -143,6 +143,45 @@ class StoredDataset(DatasetSteps[T_co]):
         if reader_func is None:
             return Dataset(source)
         return _read_by(function("load", "reader_func", reader_func), source)
+
+    def write_tfrecord(
+        self,
+        pattern: str | os.PathLike[str],
+        shards: int = 1,
+        compression_type: str | None = None,
+    ) -> None:
+        """Write all elements to TFRecord files, which ``TFRecordDataset`` and TensorFlow read.
+
+        Elements are bytes or text, one record each, or dicts, which become tf.train.Examples as ``serialize_example``
+        makes them. Element i goes to file i modulo `shards`, so that reading them with ``num_parallel_reads=shards``
+        gives the elements in their order. The files get their names when all of them are complete: an error leaves
+        nothing behind. How far it has come is shown on a terminal.
+
+        Args:
+            pattern: a path or a URL, with ``{shard}`` and ``{shards}`` in it for the number of the file and of all.
+                Without them, ``-00003-of-00010`` is added if there are several.
+            shards: how many files.
+            compression_type: ``"GZIP"``, ``"ZLIB"``, or None or ``""`` for none.
+
+        >>> import os, tempfile
+        >>> import forebay as fb
+        >>> folder = tempfile.mkdtemp()
+        >>> fb.Dataset.range(5).map(lambda x: {"x": x}).write_tfrecord(folder + "/x", shards=2)
+        >>> sorted(os.listdir(folder))
+        ['x-00000-of-00002', 'x-00001-of-00002']
+        """
+        from forebay.ops.progress import Progress
+        from forebay.sinks.tfrecord import shard_paths, write_records
+        from forebay.storage.streams import compression_of as file_compression
+
+        count = whole_number("write_tfrecord", "shards", shards, 1)
+        paths = shard_paths("write_tfrecord", pattern, count)
+        codec = file_compression("write_tfrecord", compression_type)
+        if self.cardinality() == INFINITE:
+            raise PlanError("write_tfrecord(): the dataset is infinite; take() a part of it")
+        site = Site("write_tfrecord", None, caller())
+        with Progress("write_tfrecord") as progress:
+            write_records(self._blocks(), site, paths, codec, lambda rows: progress.update(rows, "records"))
 
     def snapshot(
         self,

@@ -117,7 +117,7 @@ class BatchParser:
         assert isinstance(column, Strings)
         size, features = column.shape[0], self._parser._wanted
         try:
-            values = run(self._parser._parser, features, Records(Strings(column.data, column.offsets, (), False)))
+            values = run(self._parser._parser, features, Records(column))
         except RowFault as fault:
             raise RowFault(fault.row // size, DataError(f"record {fault.row % size}: {fault.error}")) from None
         if all(isinstance(feature, FixedLenFeature) for _, feature in features):
@@ -126,8 +126,7 @@ class BatchParser:
         # How rows are filled up, and what else is counted by batch, is known to each batch alone.
         elements = []
         for row in range(block.rows):
-            part = Strings(column.data, column.offsets[row * size : (row + 1) * size + 1], (), False)
-            found = run(self._parser._parser, features, Records(part))
+            found = run(self._parser._parser, features, Records(column.slice(row, row + 1)))
             elements.append({name: batch_value(each, size) for (name, _), each in zip(features, found)})
         made, error = self._builder.build(elements)
         if error is not None or made is None:
@@ -193,6 +192,7 @@ def parse_single_example(
         example_names: not used.
         name: not used.
 
+    >>> from forebay.io import serialize_example
     >>> record = serialize_example({"x": [1, 2], "y": 0.5})
     >>> parse_single_example(record, {"x": VarLenFeature(np.int64), "y": FixedLenFeature([], np.float32)})
     {'x': array([1, 2]), 'y': np.float32(0.5)}
@@ -212,6 +212,7 @@ def parse_example(
         example_names: not used.
         name: not used.
 
+    >>> from forebay.io import serialize_example
     >>> records = [serialize_example({"x": [i] * i}) for i in range(3)]
     >>> parse_example(records, {"x": RaggedFeature(np.int64)})["x"]
     RaggedTensor(values=array([1, 2, 2]), row_splits=array([0, 0, 1, 3], dtype=int32))

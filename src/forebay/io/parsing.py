@@ -47,7 +47,7 @@ class Records:
     def parse(self, parser: Parser) -> tuple[list[tuple[Any, Any, Any]], tuple[int, int, int, int]]:
         """What the kernel makes of them."""
         if self.column is not None:
-            return parser.parse_column(self.column.data, np.ascontiguousarray(self.column.offsets))
+            return parser.parse_column(*self.column.places)
         assert self.values is not None
         return parser.parse_list(self.values)
 
@@ -69,7 +69,8 @@ class FeatureValues:
         """All values."""
         if self.feature.type != BYTES:
             return self._values  # type: ignore[no-any-return]
-        return object_array(split_bytes(*self._values))
+        data, offsets = self._values
+        return object_array(split_bytes(data, offsets[:-1], offsets[1:]))
 
     def dense(self, rows: int, shape: tuple[int, ...]) -> Column:
         """A row of that shape from each Example."""

@@ -17,6 +17,7 @@ from forebay.plan.fingerprint import digest
 from forebay.plan.node import UNKNOWN, Build, Node
 from forebay.plan.text import brief
 from forebay.run import Access, Operator, Pace, ReadRows, Setup
+from forebay.sources.slices import Slices, slices
 
 MAX_ERRORS = 100
 """How many faults of one file are passed over if nothing else is said."""
@@ -128,8 +129,7 @@ class FilesNode(Node):
         """The files by name, wherever they lie now."""
         params = {name: value for name, value in self.params().items() if name != "files"}
         given = self._arguments(params, lambda name, value: repr(value))
-        names = tuple(os.path.basename(path) for path in self.files)
-        return f"{self.kind}({len(names)} files{', ' if given else ''}{given})#{digest(names)}"
+        return f"{self.kind}({len(self.files)} files{', ' if given else ''}{given})#{_names_digest(self.files)}"
 
 
 class _ReadFiles(Operator):
@@ -250,6 +250,27 @@ class _IndexedFiles(Access):
             return self._indexes[file].read(start, stop)
         except FileError as error:
             raise error.read_by(str(self._node.site)) from error
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class FileNames(Slices):
+    """Paths as elements, for files that are read in turns. They are told apart as those of a ``FilesNode`` are."""
+
+    kind = "files"
+
+    def signature(self) -> str:
+        """The files by name, wherever they lie now."""
+        return f"files({self.length})#{_names_digest(self.columns[0].rows())}"
+
+    @staticmethod
+    def of(paths: tuple[str, ...], where: str) -> "FileNames":
+        """The node of these paths."""
+        made = slices(np.array(paths, object), None, where)
+        return FileNames(structure=made.structure, columns=made.columns, length=made.length, where=where)
+
+
+def _names_digest(paths: Iterable[str]) -> str:
+    return digest(tuple(os.path.basename(path) for path in paths))
 
 
 def paths_of(call: str, filenames: Any) -> tuple[str, ...]:

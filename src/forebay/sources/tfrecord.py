@@ -11,7 +11,7 @@ import numpy as np
 
 from forebay._native import find_header, scan_records
 from forebay.block import LEAF, Block, Indices, TensorSpec
-from forebay.block.ragged import gather
+from forebay.block.spans import Spans
 from forebay.block.spec import BYTES
 from forebay.block.strings import Strings
 from forebay.errors import FileError, PlanError
@@ -19,7 +19,7 @@ from forebay.ledger import Lease, Ledger
 from forebay.plan.check import flag, keep_whole
 from forebay.run import Setup
 from forebay.sources.files import FileIndex, FileRows, FilesNode, log_skipped
-from forebay.storage.files import InputFile, open_file
+from forebay.storage.files import Bytes, InputFile, open_file
 from forebay.storage.row_index import RowIndex, load_index, save_index
 from forebay.storage.streams import Window, compression_of, open_stream
 
@@ -30,6 +30,8 @@ _WHY = {
     "(or is compressed: compression_type)",
     _BAD_DATA: "a record's bytes do not match their checksum",
 }
+# A part of the memory that framing may take.
+_WASTE = 4
 # A search for the next record need not look at more than this at once.
 _SEARCH = 1 << 18
 
@@ -139,12 +141,9 @@ class _Records(FileRows):
         return count, consumed
 
     def _block(self, count: int, consumed: int) -> Block:
-        starts, stops = self._starts[:count], self._stops[:count]
-        offsets = np.zeros(count + 1, np.int64)
-        np.cumsum(stops - starts, out=offsets[1:])
-        block = Block(LEAF, [Strings(gather(self._window.data, starts, stops), offsets, (), False)], count)
-        self._window.move(consumed)
         self._row_bytes = consumed / count
+        block = _block(self._window.lend(), self._starts[:count].copy(), self._stops[:count].copy())
+        self._window.move(consumed)
         return block
 
     def _need(self) -> None:
@@ -244,9 +243,7 @@ class _Indexed(FileIndex):
         count = scan_records(data, True, begins, ends)[0]
         if count < len(starts):
             raise self._fault(int(starts[count]))
-        offsets = np.zeros(count + 1, np.int64)
-        np.cumsum(ends - begins, out=offsets[1:])
-        return Block(LEAF, [Strings(gather(data, begins, ends), offsets, (), False)], count)
+        return _block(data, begins, ends)
 
     def _file(self) -> InputFile:
         if self._opened is None:
@@ -263,6 +260,14 @@ class _Indexed(FileIndex):
         finally:
             rows.close()
         return FileError(self._path, "has changed since its index was made", at)
+
+
+def _block(data: Bytes, starts: Indices, stops: Indices) -> Block:
+    """Records where they are, unless what is between them would take much of the memory."""
+    column: Strings = Spans(data, starts, stops)
+    if FRAMING * len(starts) > len(data) // _WASTE:
+        column = column.take(np.arange(len(starts)))
+    return Block(LEAF, [column], len(starts))
 
 
 def _plain(file: InputFile, at: int = 0) -> _Records:

@@ -157,6 +157,7 @@ class Window:
         self._buffer = np.empty(0, np.uint8)
         self._start = self._end = 0
         self._ended = False
+        self._lent = False
 
     @property
     def position(self) -> int:
@@ -165,8 +166,13 @@ class Window:
 
     @property
     def data(self) -> Bytes:
-        """What is at hand, to be used before the window moves."""
+        """What is at hand, to be used before the window is filled again."""
         return self._buffer[self._start : self._end]
+
+    def lend(self) -> Bytes:
+        """The same for good: the window goes on in other memory."""
+        self._lent = True
+        return self.data
 
     @property
     def size(self) -> int:
@@ -196,6 +202,12 @@ class Window:
         known = self.left
         if known is not None:
             least = min(least, known)
+        if least > self._most:
+            raise FileError(
+                self._path,
+                f"{least:,} bytes have to be read at once, and the budget is {self._most:,} (Options.memory)",
+                self.position,
+            )
         while self.size < least and not self._ended:
             # A stream that may be endless is believed piece by piece.
             room = least if known is not None else min(least, max(2 * self.size, self._piece))
@@ -206,20 +218,16 @@ class Window:
         return self.size
 
     def _make_room(self, least: int) -> None:
-        size = max(least, self._piece)
-        if size > len(self._buffer):
-            if least > self._most:
-                raise FileError(
-                    self._path,
-                    f"{least:,} bytes have to be read at once, and the budget is {self._most:,} (Options.memory)",
-                    self.position,
-                )
+        # As much again is read at once, whatever is left of the last time.
+        size = max(least, self.size + self._piece if self._lent else self._piece)
+        if size > len(self._buffer) or self._lent:
             # The old buffer is still there while the new one is filled.
             self._lease.note(size + self.size)
             grown = np.empty(size, np.uint8)
             grown[: self.size] = self.data
             self._lease.note(size)
             self._buffer = grown
+            self._lent = False
         elif self._start:
             self._buffer[: self.size] = self.data
         self._end -= self._start

@@ -6,6 +6,7 @@ from conformance.cases import (
     chains,
     combine,
     failures,
+    files,
     functions,
     generators,
     inner,
@@ -16,7 +17,21 @@ from conformance.cases import (
     stored,
 )
 
-TABLES = (sources, stored, generators, rows, functions, inner, combine, shuffles, randomness, chains, caches, failures)
+TABLES = (
+    sources,
+    stored,
+    files,
+    generators,
+    rows,
+    functions,
+    inner,
+    combine,
+    shuffles,
+    randomness,
+    chains,
+    caches,
+    failures,
+)
 
 CASES: tuple[Case, ...] = tuple(case for table in TABLES for case in table.CASES)
 BY_ID: dict[str, Case] = {case.id: case for case in CASES}
