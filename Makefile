@@ -1,11 +1,11 @@
 # Every target works on a fresh machine: it makes .venv and installs what it needs on first use.
 PYTHON ?= python3
 BIN := .venv/bin
-NATIVE := CMakeLists.txt $(wildcard native/*.cpp native/kernels/*)
+NATIVE := CMakeLists.txt $(wildcard native/*pp native/kernels/*)
 # pip's own notices are not about this project; its errors still come through.
 PIP := $(BIN)/pip install --quiet --disable-pip-version-check
 
-.PHONY: demo test lint bench clean
+.PHONY: demo test lint bench fuzz clean
 
 .venv/.created:
 	$(PYTHON) -m venv .venv
@@ -38,6 +38,10 @@ test: lint
 
 bench: .venv/.bench
 	TF_CPP_MIN_LOG_LEVEL=3 CUDA_VISIBLE_DEVICES= $(BIN)/python -m bench $(ARGS)
+
+# SECONDS of hostile bytes for the native kernels, under sanitizers: libFuzzer if there is clang, else a mutator.
+fuzz: .venv/.test
+	cd tests && ../$(BIN)/python -m native.fuzz $(or $(SECONDS),600)
 
 clean:
 	rm -rf .venv build .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

@@ -31,7 +31,7 @@ def contender(
     *,
     data: Callable[[int], Any] = lambda rows: None,
     check: Callable[[Any, int, Iterable[Any]], None],
-    leaf: int | None = None,
+    leaf: int | str | None = None,
     note: str = "",
     rows: int | None = None,
     reference: bool = False,
@@ -77,7 +77,7 @@ def contender(
     return Contender(name, library, measure, note=note, rows=rows, reference=reference)
 
 
-def _epochs(open_epoch: Open, leaf: int | None, name: str, rows: int) -> tuple[list[float], list[float]]:
+def _epochs(open_epoch: Open, leaf: int | str | None, name: str, rows: int) -> tuple[list[float], list[float]]:
     """What ``_epoch`` says of each epoch."""
     epochs: list[float] = []
     closings: list[float] = []
@@ -88,7 +88,7 @@ def _epochs(open_epoch: Open, leaf: int | None, name: str, rows: int) -> tuple[l
     return epochs, closings
 
 
-def _epoch(open_epoch: Open, leaf: int | None, name: str, rows: int) -> tuple[float, float]:
+def _epoch(open_epoch: Open, leaf: int | str | None, name: str, rows: int) -> tuple[float, float]:
     """Seconds of one whole epoch, its opening included, and seconds it then took to let go of the iterator.
 
     The second is kept apart because it is no part of the work: an autotuned tf.data iterator, once exhausted,
@@ -105,7 +105,7 @@ def _epoch(open_epoch: Open, leaf: int | None, name: str, rows: int) -> tuple[fl
     return ended - started, closing
 
 
-def _count(iterator: Iterator[Any], leaf: int | None) -> int:
+def _count(iterator: Iterator[Any], leaf: int | str | None) -> int:
     count = 0
     if leaf is None:
         for batch in iterator:

@@ -125,7 +125,7 @@ bool add_floats(Span list, Buffer<float>& out) {
   if (wire.take(delimited(1))) {
     // Unlike other numbers, packed floats must be there as a whole.
     if (!wire.string(packed) || packed.size % 4 != 0) return false;
-    std::memcpy(out.extend(packed.size / 4), packed.data, packed.size);
+    if (packed.size != 0) std::memcpy(out.extend(packed.size / 4), packed.data, packed.size);
     return true;
   }
 #endif
@@ -223,7 +223,18 @@ class Parser::Reading {
   struct Entry {
     std::string_view key;
     std::int64_t slot;
+    const void* of;
   };
+
+  // Keys are short: a call to compare them would cost more than comparing them does.
+  static bool same(std::string_view one, std::string_view other) {
+    if (one.size() != other.size()) return false;
+    if (one.size() > 16) return one == other;
+    for (std::size_t i = 0; i < one.size(); ++i) {
+      if (one[i] != other[i]) return false;
+    }
+    return true;
+  }
 
   bool example(Span row) {
     Wire wire(row);
@@ -260,12 +271,16 @@ class Parser::Reading {
       Wire parts(entry);
       Span key{nullptr, 0};
       Span value{nullptr, 0};
-      for (int part = 0; part < 2; ++part) {
-        std::uint64_t tag;
-        if (!parts.varint(tag)) return false;
-        tag = static_cast<std::uint32_t>(tag);
-        if (tag != delimited(1) && tag != delimited(2)) return false;
-        if (!parts.string(tag == delimited(1) ? key : value)) return false;
+      // The order is free, though nearly always this one.
+      if (!parts.take(delimited(1)) || !parts.string(key) || !parts.take(delimited(2)) || !parts.string(value)) {
+        parts = Wire(entry);
+        for (int part = 0; part < 2; ++part) {
+          std::uint64_t tag;
+          if (!parts.varint(tag)) return false;
+          tag = static_cast<std::uint32_t>(tag);
+          if (tag != delimited(1) && tag != delimited(2)) return false;
+          if (!parts.string(tag == delimited(1) ? key : value)) return false;
+        }
       }
       if (!parts.done()) return false;
       const std::int64_t slot = slot_of({reinterpret_cast<const char*>(key.data), key.size}, slots);
@@ -281,16 +296,13 @@ class Parser::Reading {
   // Rows tend to have the same keys in the same order, so the one that stood here last time is tried first.
   std::int64_t slot_of(std::string_view key, const std::unordered_map<std::string_view, std::int64_t>& slots) {
     const std::size_t place = entries_++;
-    if (place < known_.size() && known_[place].key == key && known_of_[place] == &slots) return known_[place].slot;
+    if (place < known_.size() && known_[place].of == &slots && same(known_[place].key, key)) return known_[place].slot;
     const auto found = slots.find(key);
-    const Entry entry{key, found == slots.end() ? -1 : found->second};
-    if (place < kRemembered) {
-      if (place >= known_.size()) {
-        known_.resize(place + 1);
-        known_of_.resize(place + 1);
-      }
+    const Entry entry{key, found == slots.end() ? -1 : found->second, &slots};
+    if (place < known_.size()) {
       known_[place] = entry;
-      known_of_[place] = &slots;
+    } else if (place == known_.size() && place < kRemembered) {
+      known_.push_back(entry);
     }
     return entry.slot;
   }
@@ -355,7 +367,6 @@ class Parser::Reading {
   std::vector<Values>& out_;
   std::vector<Found> found_;
   std::vector<Entry> known_;
-  std::vector<const void*> known_of_;
   std::size_t entries_ = 0;
 };
 

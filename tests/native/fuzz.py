@@ -1,0 +1,83 @@
+"""Builds the fuzzing target of the kernels and feeds it: in the tests for a moment, with ``make fuzz`` for longer."""
+
+from __future__ import annotations
+
+import random
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import numpy as np
+
+import forebay as fb
+from forebay.io.tfrecord import framed
+
+ROOT = Path(__file__).parents[2]
+KERNELS = [ROOT / "native/kernels" / name for name in ("crc32c.cpp", "example.cpp", "example_write.cpp", "records.cpp")]
+SANITIZERS = ["-fsanitize=address,undefined", "-fno-sanitize-recover=all", "-g", "-O1"]
+
+
+def compiler() -> str | None:
+    return shutil.which("g++") or shutil.which("clang++")
+
+
+def build(folder: Path, libfuzzer: bool = False) -> Path:
+    """The target, with AddressSanitizer and UBSan in it."""
+    target = folder / "kernels"
+    found = shutil.which("clang++") if libfuzzer else compiler()
+    assert found is not None
+    own = ["-fsanitize=fuzzer"] if libfuzzer else ["-DFOREBAY_STANDALONE"]
+    sources = [ROOT / "native/fuzz/kernels.cpp", *KERNELS]
+    command = [found, "-std=c++17", *SANITIZERS, *own, f"-I{ROOT / 'native/kernels'}", *map(str, sources), "-o", target]
+    subprocess.run(command, check=True)
+    return target
+
+
+def corpus(folder: Path) -> list[str]:
+    """Files to begin with: records, Examples, and both in one another."""
+    chance = random.Random(1)
+    examples = [
+        fb.io.serialize_example(
+            {
+                "x": chance.randrange(-5, 1 << 40),
+                "f": np.arange(4, dtype=np.float32),
+                "s": b"text",
+                "v": list(range(i)),
+                "vf": [0.5] * i,
+                "vs": [b"q" * i] * i,
+                "other": [1, 2],
+            }
+        )
+        for i in range(4)
+    ]
+    steps = bytes.fromhex("0a0c0a0a0a017812051a030a0107120f0a0d0a016c12080a061a040a020102")
+    offsets = np.cumsum([0, *map(len, examples)])
+    everything = framed(np.frombuffer(b"".join(examples), np.uint8), offsets).tobytes()
+    names = []
+    for i, data in enumerate([*examples, steps, examples[3] + examples[1], everything, b""]):
+        path = folder / f"seed-{i}"
+        path.write_bytes(data)
+        names.append(str(path))
+    return names
+
+
+def main(seconds: float) -> None:
+    """Round after round until the time is over. A crash ends it, with its report."""
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        if shutil.which("clang++"):
+            (folder / "corpus").mkdir()
+            corpus(folder / "corpus")
+            target = build(folder, libfuzzer=True)
+            subprocess.run([target, f"-max_total_time={int(seconds)}", folder / "corpus"], check=True)
+            return
+        target, seeds, end = build(folder), corpus(folder), time.monotonic() + seconds
+        while time.monotonic() < end:
+            subprocess.run([target, str(random.randrange(1 << 60)), "200000", *seeds], check=True)
+
+
+if __name__ == "__main__":
+    main(float(sys.argv[1]) if len(sys.argv) > 1 else 600.0)
