@@ -141,6 +141,8 @@ class _ReadFiles(Operator):
         self._setup = setup
         self._lease = setup.ledger.lease(str(node.site))
         self._pace = Pace(setup.block_bytes, setup.unit, setup.first)
+        self._unit = setup.unit
+        self._given = 0  # Rows, since the row that was sought.
         self._rows: FileRows | None = None
         self._file = 0
         self._at: Any = None  # Where to open the file, as long as it is not open.
@@ -149,6 +151,7 @@ class _ReadFiles(Operator):
     def seek(self, cursor: Cursor, epoch: int) -> int:
         """To the row that the state names; those behind it are for the caller to drop."""
         self._close_file()
+        self._given = -cursor.skip
         state = cursor.state or {"file": 0, "at": None, "faults": 0}
         self._file, self._at, self._faults = state["file"], state["at"], state["faults"]
         if self._file > len(self._node.files):
@@ -161,15 +164,21 @@ class _ReadFiles(Operator):
             try:
                 rows = self._opened()
                 state = {"file": self._file, "at": rows.at, "faults": self._faults}
-                block = rows.read(self._pace.rows)
+                block = rows.read(self._wanted())
             except FileError as error:
                 self._pass_over(error)
                 continue
             if block is not None:
                 self._pace.observe(block.rows, block.nbytes, 0.0)
+                self._given += block.rows
                 return block.at(Cursor(state))
             self._next_file()
         return None
+
+    def _wanted(self) -> int:
+        """Rows up to where a batch ends. A file that ends elsewhere would otherwise shift all blocks behind it."""
+        rows, over = self._pace.rows, self._given % self._unit
+        return rows - over if rows > over else rows
 
     def _opened(self) -> FileRows:
         if self._rows is None:

@@ -1,5 +1,6 @@
 """The contents of a file in order, plain or compressed, and the window through which they are looked at."""
 
+import sys
 import zlib
 from abc import ABC, abstractmethod
 
@@ -12,6 +13,8 @@ from forebay.storage.files import Bytes, InputFile
 COMPRESSIONS = ("GZIP", "ZLIB")
 # Of the compressed bytes. What they unfold to is asked for as it is needed, however much it may be.
 _COMPRESSED_PIECE = 1 << 18
+# So many buffers are remembered to be used again: blocks are looked at for a moment, and one of them is being made.
+_SPARE = 4
 _WBITS = {"GZIP": 31, "ZLIB": 15}
 
 
@@ -158,6 +161,7 @@ class Window:
         self._start = self._end = 0
         self._ended = False
         self._lent = False
+        self._spare: list[Bytes] = []  # Lent, and perhaps still in use.
 
     @property
     def position(self) -> int:
@@ -223,18 +227,30 @@ class Window:
         if size > len(self._buffer) or self._lent:
             # The old buffer is still there while the new one is filled.
             self._lease.note(size + self.size)
-            grown = np.empty(size, np.uint8)
-            grown[: self.size] = self.data
-            self._lease.note(size)
-            self._buffer = grown
+            other = self._spare_buffer(size)
+            other[: self.size] = self.data
+            self._lease.note(len(other))
+            self._buffer = other
             self._lent = False
         elif self._start:
             self._buffer[: self.size] = self.data
         self._end -= self._start
         self._start = 0
 
+    def _spare_buffer(self, size: int) -> Bytes:
+        """One that was lent and has come back, or a new one: memory that is used again need not be cleared first."""
+        if self._lent:
+            self._spare.append(self._buffer)
+            del self._spare[:-_SPARE]
+        for place in range(len(self._spare)):
+            # Referred to by the list and by the call, and so by nobody who could still look at it.
+            if len(self._spare[place]) >= size and sys.getrefcount(self._spare[place]) == 2:
+                return self._spare.pop(place)
+        return np.empty(size + size // 16, np.uint8)
+
     def close(self) -> None:
         """Let go of the memory."""
         self._buffer = np.empty(0, np.uint8)
+        self._spare.clear()
         self._start = self._end = 0
         self._lease.release()
