@@ -23,6 +23,8 @@ class Side:
     AUTOTUNE: int
     Options: Any
     TensorSpec: Any
+    TFRecordDataset: Any
+    io: Any
     string: Any  # the dtype of byte strings in a TensorSpec
     f: Any  # what functions inside a pipeline compute with: tf or NumPy, the same few names
     errors: tuple[type[Exception], ...]  # that count as a refusal
@@ -96,6 +98,8 @@ def oracle() -> Side:
         AUTOTUNE=tf.data.AUTOTUNE,
         Options=tf.data.Options,
         TensorSpec=tf.TensorSpec,
+        TFRecordDataset=tf.data.TFRecordDataset,
+        io=tf.io,
         string=tf.string,
         f=SimpleNamespace(
             stack=tf.stack,
@@ -134,6 +138,8 @@ def forebay(optimize: bool = True, block_bytes: int = 1 << 20) -> Side:
         AUTOTUNE=fb.AUTOTUNE,
         Options=fb.Options,
         TensorSpec=fb.TensorSpec,
+        TFRecordDataset=fb.TFRecordDataset,
+        io=fb.io,
         string=bytes,
         f=SimpleNamespace(
             stack=np.stack,

@@ -8,16 +8,15 @@ from typing import Any
 
 import numpy as np
 import pytest
-import tensorflow as tf
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import forebay as fb
 from forebay.io.columns import column_form
+from unit.lazy_tensorflow import tf
 
 io = fb.io
 
-TYPES = {np.int64: tf.int64, np.float32: tf.float32, bytes: tf.string}
 FEATURES = {
     "i": io.FixedLenFeature([], np.int64),
     "i3": io.FixedLenFeature([3], np.int64, [7, 8, 9]),
@@ -34,23 +33,33 @@ FEATURES = {
 
 def theirs(feature: Any) -> Any:
     """The same feature in TensorFlow's words."""
+    dtype = {np.int64: tf.int64, np.float32: tf.float32, bytes: tf.string}[feature.dtype]
     if isinstance(feature, io.FixedLenFeature):
-        return tf.io.FixedLenFeature(feature.shape, TYPES[feature.dtype], feature.default_value)
+        return tf.io.FixedLenFeature(feature.shape, dtype, feature.default_value)
     if isinstance(feature, io.FixedLenSequenceFeature):
-        return tf.io.FixedLenSequenceFeature(
-            feature.shape, TYPES[feature.dtype], feature.allow_missing, feature.default_value
-        )
+        return tf.io.FixedLenSequenceFeature(feature.shape, dtype, feature.allow_missing, feature.default_value)
     kind = tf.io.VarLenFeature if isinstance(feature, io.VarLenFeature) else tf.io.RaggedFeature
-    return kind(TYPES[feature.dtype])
+    return kind(dtype)
 
 
-THEIRS = {name: theirs(feature) for name, feature in FEATURES.items()}
-parse_one = tf.function(
-    lambda record: tf.io.parse_single_example(record, THEIRS), input_signature=[tf.TensorSpec([], tf.string)]
-)
-parse_many = tf.function(
-    lambda records: tf.io.parse_example(records, THEIRS), input_signature=[tf.TensorSpec([None], tf.string)]
-)
+@functools.cache
+def parsers() -> tuple[Any, Any]:
+    """TensorFlow's parser of one record, and of several."""
+    features = {name: theirs(feature) for name, feature in FEATURES.items()}
+    one = lambda record: tf.io.parse_single_example(record, features)  # noqa: E731 - a pair of them
+    several = lambda records: tf.io.parse_example(records, features)  # noqa: E731
+    return (
+        tf.function(one, input_signature=[tf.TensorSpec([], tf.string)]),
+        tf.function(several, input_signature=[tf.TensorSpec([None], tf.string)]),
+    )
+
+
+def parse_one(record: bytes) -> Any:
+    return parsers()[0](record)
+
+
+def parse_many(records: list[bytes]) -> Any:
+    return parsers()[1](records)
 
 
 def plain(value: Any) -> Any:

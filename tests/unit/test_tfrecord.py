@@ -8,13 +8,13 @@ from typing import Any
 
 import numpy as np
 import pytest
-import tensorflow as tf
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import forebay as fb
 from forebay._native import crc32c
 from forebay.storage.row_index import SUFFIX
+from unit.lazy_tensorflow import tf
 
 RECORDS = [bytes([i % 256]) * (i * 37 % 300) for i in range(500)]
 

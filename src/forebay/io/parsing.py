@@ -111,11 +111,11 @@ def run(
             odd = np.flatnonzero(each.lengths % feature.count) if feature.count else np.flatnonzero(each.lengths)
             if len(odd):
                 found = int(each.lengths[odd[0]])
-                raise RowFault(int(odd[0]), DataError(_reason(_COUNT, name, feature, found, what)))
+                raise RowFault(int(odd[0]), DataError(_reason(_COUNT, name, feature, found, what, "a multiple of ")))
     return values
 
 
-def _reason(code: int, name: str, feature: Feature | None, found: int, what: str) -> str:
+def _reason(code: int, name: str, feature: Feature | None, found: int, what: str, of: str = "") -> str:
     if code == _MALFORMED:
         return f"feature {name!r} is malformed" if feature is not None else f"is not the serialized form of {what}"
     assert feature is not None
@@ -124,7 +124,6 @@ def _reason(code: int, name: str, feature: Feature | None, found: int, what: str
     if code == _TYPE:
         return f"feature {name!r} holds {NAMES[found]}, wanted is {NAMES[feature.type]}"
     shape = getattr(feature, "shape", ())
-    of = "a multiple of " if isinstance(feature, FixedLenSequenceFeature) else ""
     return f"feature {name!r} has {found} values, the shape {shape} needs {of}{int(np.prod(shape, dtype=np.int64))}"
 
 

@@ -216,14 +216,14 @@ class Window:
             # A stream that may be endless is believed piece by piece.
             room = least if known is not None else min(least, max(2 * self.size, self._piece))
             self._make_room(room)
-            got = self._stream.read(self._buffer[self._end :])
+            # Not more than that: what is left over is copied when the window moves on.
+            got = self._stream.read(self._buffer[self._end : max(room, self._piece)])
             self._end += got
             self._ended = not got
         return self.size
 
     def _make_room(self, least: int) -> None:
-        # As much again is read at once, whatever is left of the last time.
-        size = max(least, self.size + self._piece if self._lent else self._piece)
+        size = max(least, self._piece)
         if size > len(self._buffer) or self._lent:
             # The old buffer is still there while the new one is filled.
             self._lease.note(size + self.size)
