@@ -2,10 +2,9 @@
 
 from typing import TYPE_CHECKING, Any
 
-from forebay import errors, io
+from forebay import errors
 from forebay.block.spec import NoneSpec, TensorSpec
 from forebay.dataset import AUTOTUNE, INFINITE_CARDINALITY, UNKNOWN_CARDINALITY, Dataset
-from forebay.dataset.files import TFRecordDataset
 from forebay.errors import (
     BusyError,
     ClosedError,
@@ -51,13 +50,17 @@ __all__ = [
 ]
 
 if TYPE_CHECKING:
+    from forebay import io
+    from forebay.dataset.files import TFRecordDataset
     from forebay.observe import watch
 else:
+    # Loaded when first used: few programs need all of them, and all programs import Forebay.
+    _LAZY = {"TFRecordDataset": "forebay.dataset.files", "io": "forebay.io", "watch": "forebay.observe"}
 
     def __getattr__(name: str) -> Any:
-        # Loaded when first used: few programs watch themselves, and all of them import Forebay.
-        if name == "watch":
-            from forebay.observe import watch
+        if name not in _LAZY:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        from importlib import import_module
 
-            return watch
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        module = import_module(_LAZY[name])
+        return module if name == "io" else getattr(module, name)

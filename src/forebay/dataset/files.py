@@ -11,8 +11,8 @@ from forebay.ops import FlatMap, Interleave
 from forebay.plan import Node, caller
 from forebay.plan.check import whole_number
 from forebay.run.parallelism import AUTOTUNE
-from forebay.sources import TFRecords
 from forebay.sources.files import MAX_ERRORS, FileNames, FilesNode, paths_of
+from forebay.sources.tfrecord import TFRecords
 
 U = TypeVar("U")
 
