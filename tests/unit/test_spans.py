@@ -1,0 +1,56 @@
+"""Strings that lie apart behave as strings that lie together."""
+
+import pickle
+
+import numpy as np
+
+from forebay.block import concat_blocks
+from forebay.block.block import Block
+from forebay.block.build import concat_columns
+from forebay.block.spans import Spans
+from forebay.block.strings import Strings
+from forebay.block.structure import LEAF
+
+WORDS = [b"one", b"", b"three", b"\0four", b"five", b"six"]
+
+
+def spans() -> Spans:
+    buffer = np.frombuffer(b"..".join([b"", *WORDS, b""]), np.uint8)
+    lengths = np.array(list(map(len, WORDS)))
+    stops = np.cumsum(lengths + 2)
+    return Spans(buffer, stops - lengths, stops)
+
+
+def test_the_same_rows_in_every_form() -> None:
+    together = Strings.of(WORDS, (), False)
+    for apart in (spans(), pickle.loads(pickle.dumps(spans()))):
+        assert len(apart) == len(WORDS)
+        assert apart.rows() == WORDS
+        assert apart.slice(1, 4).rows() == WORDS[1:4]
+        assert apart.slice(1, 4).slice(1, 2).rows() == [b"three"]
+        assert apart.take(np.array([3, 0, 3])).rows() == [WORDS[3], WORDS[0], WORDS[3]]
+        assert [row.tolist() for row in apart.fold(3).rows()] == [WORDS[:3], WORDS[3:]]
+        assert apart.fold(3).take(np.array([1])).rows()[0].tolist() == WORDS[3:]
+        assert apart.fold(2).unfold()[0].rows() == WORDS
+        assert apart.spec == together.spec
+        assert np.array_equal(apart.offsets, together.offsets)
+        assert np.array_equal(apart.data, together.data)
+        # And once more, now that they have been put together.
+        assert apart.rows() == WORDS
+        assert apart.slice(2, 3).rows() == [b"three"]
+
+
+def test_both_kinds_join() -> None:
+    together = Strings.of(WORDS[:2], (), False)
+    for columns in ([spans(), together], [together, spans()], [spans(), spans()]):
+        joined = concat_columns(columns)
+        assert type(joined) is Strings
+        assert joined.rows() == [row for column in columns for row in column.rows()]
+    assert spans().join([Strings.of(["text"], (), True)]) is None
+    block = Block(LEAF, [spans()], len(WORDS))
+    assert list(concat_blocks([block, block.slice(2, 3)]).elements()) == [*WORDS, b"three"]
+
+
+def test_a_slice_counts_only_its_own_bytes() -> None:
+    assert spans().slice(0, 1).nbytes < spans().nbytes
+    assert spans().slice(0, 0).nbytes == 0
