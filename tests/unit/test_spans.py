@@ -29,6 +29,8 @@ def test_the_same_rows_in_every_form() -> None:
         assert apart.slice(1, 4).rows() == WORDS[1:4]
         assert apart.slice(1, 4).slice(1, 2).rows() == [b"three"]
         assert apart.take(np.array([3, 0, 3])).rows() == [WORDS[3], WORDS[0], WORDS[3]]
+        assert apart.take(np.arange(6)[::-1]).rows() == WORDS[::-1]
+        assert apart.take(np.arange(6)[::-1]).data.tobytes() == b"".join(WORDS[::-1])
         assert [row.tolist() for row in apart.fold(3).rows()] == [WORDS[:3], WORDS[3:]]
         assert apart.fold(3).take(np.array([1])).rows()[0].tolist() == WORDS[3:]
         assert apart.fold(2).unfold()[0].rows() == WORDS
@@ -44,7 +46,7 @@ def test_both_kinds_join() -> None:
     together = Strings.of(WORDS[:2], (), False)
     for columns in ([spans(), together], [together, spans()], [spans(), spans()]):
         joined = concat_columns(columns)
-        assert type(joined) is Strings
+        assert isinstance(joined, Strings)
         assert joined.rows() == [row for column in columns for row in column.rows()]
     assert spans().join([Strings.of(["text"], (), True)]) is None
     block = Block(LEAF, [spans()], len(WORDS))

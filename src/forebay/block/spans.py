@@ -11,6 +11,9 @@ from forebay.block.column import Column, Indices, RowError
 from forebay.block.ragged import gather
 from forebay.block.strings import Strings
 
+# Bytes for each string: what tells where it is, and about what a file has between two of them.
+_BESIDES = 32
+
 
 class Spans(Strings):
     """Bytes ``buffer[starts[k]:stops[k]]``. They are put together, as in ``Strings``, when somebody asks for that.
@@ -65,10 +68,10 @@ class Spans(Strings):
 
     @property
     def nbytes(self) -> int:
-        """With what lies between them, as long as that is kept."""
+        """With what lies between them and tells where they are."""
         if self._nbytes is None:
             _, starts, stops = self.places
-            self._nbytes = int(stops[-1] - starts[0]) + 16 * len(starts) if len(starts) else 0
+            self._nbytes = int((stops - starts).sum()) + _BESIDES * len(starts)
         return self._nbytes
 
     def slice(self, start: int, stop: int) -> Strings:
@@ -79,11 +82,13 @@ class Spans(Strings):
         return Spans(buffer, starts[part], stops[part], self.shape)
 
     def take(self, indices: Indices) -> Strings:
-        """The rows at these indices, copied behind one another."""
+        """The rows at these indices: copied behind one another, or, if they are as many as all, where they are."""
         if self.shape:
             return super().take(indices)
         buffer, starts, stops = self.places
         starts, stops = starts[indices], stops[indices]
+        if len(starts) == len(self.places[1]):
+            return Spans(buffer, starts, stops)
         return Strings(gather(buffer, starts, stops), _offsets(stops - starts), (), False)
 
     def strings(self) -> list[Any]:
@@ -110,7 +115,8 @@ class Spans(Strings):
         data = np.empty(ends[-1], np.uint8)
         for part, begin, end in zip(parts, [0, *ends], ends):
             gather_ranges(*part.places, data[begin:end])
-        return Strings(data, _offsets(np.concatenate(lengths)), self.shape, False)
+        offsets = _offsets(np.concatenate(lengths))
+        return Spans(data, offsets[:-1], offsets[1:], self.shape)
 
 
 def _offsets(lengths: Indices) -> Indices:

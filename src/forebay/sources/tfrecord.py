@@ -266,7 +266,7 @@ def _block(data: Bytes, starts: Indices, stops: Indices) -> Block:
     """Records where they are, unless what is between them would take much of the memory."""
     column: Strings = Spans(data, starts, stops)
     if FRAMING * len(starts) > len(data) // _WASTE:
-        column = column.take(np.arange(len(starts)))
+        column = Strings(column.data, column.offsets, (), False)
     return Block(LEAF, [column], len(starts))
 
 
