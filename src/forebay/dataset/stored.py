@@ -181,7 +181,9 @@ class StoredDataset(DatasetSteps[T_co]):
             raise PlanError("write_tfrecord(): the dataset is infinite; take() a part of it")
         site = Site("write_tfrecord", None, caller())
         with Progress("write_tfrecord") as progress:
-            write_records(self._blocks(self._setup()), site, paths, codec, lambda rows: progress.update(rows, "records"))
+            write_records(
+                self._blocks(self._setup()), site, paths, codec, lambda rows: progress.update(rows, "records")
+            )
 
     def snapshot(
         self,

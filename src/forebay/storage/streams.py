@@ -6,6 +6,7 @@ from abc import ABC, abstractmethod
 
 import numpy as np
 
+from forebay.block.aligned import aligned_empty
 from forebay.errors import FileError, PlanError
 from forebay.ledger import Lease
 from forebay.storage.files import Bytes, InputFile
@@ -246,7 +247,7 @@ class Window:
             # Referred to by the list and by the call, and so by nobody who could still look at it.
             if len(self._spare[place]) >= size and sys.getrefcount(self._spare[place]) == 2:
                 return self._spare.pop(place)
-        return np.empty(size + size // 16, np.uint8)
+        return aligned_empty((size + size // 16,))
 
     def close(self) -> None:
         """Let go of the memory."""
