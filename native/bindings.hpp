@@ -6,5 +6,6 @@
 namespace forebay_bindings {
 
 void bind_records(nanobind::module_& m);
+void bind_text(nanobind::module_& m);
 
 }  // namespace forebay_bindings

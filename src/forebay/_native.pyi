@@ -48,3 +48,16 @@ class Parser:
 def write_examples(
     features: list[tuple[bytes, int, Any, NDArray[np.int64]]], count: int
 ) -> tuple[NDArray[np.uint8], NDArray[np.int64]]: ...
+
+_CsvEnd = tuple[int, int, int, int, int, int, int, int]
+
+def scan_lines(
+    data: NDArray[np.uint8], last: bool, starts: NDArray[np.int64], stops: NDArray[np.int64]
+) -> tuple[int, int]: ...
+def csv_fields(data: NDArray[np.uint8], last: bool, delimiter: int, quotes: bool) -> tuple[list[bytes], _CsvEnd]: ...
+
+class CsvParser:
+    def __init__(
+        self, columns: list[tuple[int, bool, Any]], selected: list[int], delimiter: int, quotes: bool, missing: bytes
+    ) -> None: ...
+    def parse(self, data: NDArray[np.uint8], last: bool, most: int) -> tuple[list[Any], _CsvEnd]: ...

@@ -1,0 +1,134 @@
+// Numbers in text. Short decimals are computed outright, which is exact as long as their digits and the power of ten
+// are exact; others go to the standard library.
+#include <locale.h>
+#include <stdlib.h>
+
+#include <charconv>
+#include <cstring>
+#include <string>
+#include <type_traits>
+
+#include "text.hpp"
+
+namespace forebay {
+namespace {
+
+bool is_space(std::uint8_t c) { return c == ' ' || (c >= '\t' && c <= '\r'); }
+bool is_digit(std::uint8_t c) { return static_cast<std::uint8_t>(c - '0') < 10; }
+
+void trim(const std::uint8_t*& text, std::size_t& size) {
+  while (size > 0 && is_space(*text)) ++text, --size;
+  while (size > 0 && is_space(text[size - 1])) --size;
+}
+
+constexpr double kTens[] = {1e0,  1e1,  1e2,  1e3,  1e4,  1e5,  1e6,  1e7,  1e8,  1e9,  1e10, 1e11,
+                            1e12, 1e13, 1e14, 1e15, 1e16, 1e17, 1e18, 1e19, 1e20, 1e21, 1e22};
+
+template <class T>
+struct Exact;  // The whole numbers, and the powers of ten, that a type holds without rounding.
+template <>
+struct Exact<float> {
+  static constexpr std::uint64_t kDigits = std::uint64_t{1} << 24;
+  static constexpr int kPower = 10;
+};
+template <>
+struct Exact<double> {
+  static constexpr std::uint64_t kDigits = std::uint64_t{1} << 53;
+  static constexpr int kPower = 22;
+};
+
+// Whatever the program's locale is, a decimal point is a point.
+locale_t plain_locale() {
+  static const locale_t plain = newlocale(LC_ALL_MASK, "C", nullptr);
+  return plain;
+}
+
+double by_library(const char* text, char** end, double) { return strtod_l(text, end, plain_locale()); }
+float by_library(const char* text, char** end, float) { return strtof_l(text, end, plain_locale()); }
+
+template <class T>
+bool parse_any(const std::uint8_t* text, std::size_t size, T& out) {
+  const std::string copy(reinterpret_cast<const char*>(text), size);
+  char* end = nullptr;
+  out = by_library(copy.c_str(), &end, T{});
+  return size > 0 && end == copy.c_str() + size;
+}
+
+template <class T>
+bool parse_decimal(const std::uint8_t* text, std::size_t size, T& out) {
+  trim(text, size);
+  std::size_t i = 0;
+  const bool negative = size > 0 && text[0] == '-';
+  if (size > 0 && (text[0] == '-' || text[0] == '+')) ++i;
+  const std::size_t first = i;
+  std::uint64_t digits = 0;
+  std::size_t counted = 0;
+  int power = 0;
+  for (; i < size && is_digit(text[i]); ++i, ++counted) digits = digits * 10 + (text[i] - '0');
+  if (i < size && text[i] == '.') {
+    const std::size_t point = ++i;
+    for (; i < size && is_digit(text[i]); ++i, ++counted) digits = digits * 10 + (text[i] - '0');
+    power = -static_cast<int>(i - point < 1000 ? i - point : 1000);
+  }
+  if (counted == 0) return parse_any(text, size, out);
+  if (i < size && (text[i] == 'e' || text[i] == 'E')) {
+    std::size_t j = i + 1;
+    const bool down = j < size && text[j] == '-';
+    if (j < size && (text[j] == '-' || text[j] == '+')) ++j;
+    const std::size_t exponent = j;
+    int value = 0;
+    for (; j < size && is_digit(text[j]); ++j) value = value < 10000 ? value * 10 + (text[j] - '0') : value;
+    if (j == exponent) return false;
+    power += down ? -value : value;
+    i = j;
+  }
+  // Not a decimal all through: hexadecimal, or no number.
+  if (i != size) return parse_any(text, size, out);
+  // 19 digits fit into 64 bits, whatever they are.
+  if (counted <= 19 && digits <= Exact<T>::kDigits && power <= Exact<T>::kPower && power >= -Exact<T>::kPower) {
+    const T whole = static_cast<T>(digits);
+    const T ten = static_cast<T>(kTens[power < 0 ? -power : power]);
+    const T value = power < 0 ? whole / ten : whole * ten;
+    out = negative ? -value : value;
+    return true;
+  }
+#if defined(__cpp_lib_to_chars) && __cpp_lib_to_chars >= 201611L
+  const char* begin = reinterpret_cast<const char*>(text);
+  T value{};
+  const auto result = std::from_chars(begin + first, begin + size, value);
+  if (result.ec == std::errc() && result.ptr == begin + size) {
+    out = negative ? -value : value;
+    return true;
+  }
+#endif
+  return parse_any(text, size, out);
+}
+
+}  // namespace
+
+bool parse_whole(const std::uint8_t* text, std::size_t size, std::int64_t least, std::int64_t most, std::int64_t& out) {
+  trim(text, size);
+  std::size_t i = 0;
+  const bool negative = size > 0 && text[0] == '-';
+  if (size > 0 && (text[0] == '-' || text[0] == '+')) ++i;
+  if (i == size) return false;
+  // Downwards, where there is one number more.
+  std::int64_t value = 0;
+  for (; i < size; ++i) {
+    if (!is_digit(text[i])) return false;
+    const std::int64_t digit = text[i] - '0';
+    if (value < (INT64_MIN + digit) / 10) return false;
+    value = value * 10 - digit;
+  }
+  if (!negative) {
+    if (value == INT64_MIN) return false;
+    value = -value;
+  }
+  out = value;
+  return value >= least && value <= most;
+}
+
+bool parse_real(const std::uint8_t* text, std::size_t size, float& out) { return parse_decimal(text, size, out); }
+bool parse_real(const std::uint8_t* text, std::size_t size, double& out) { return parse_decimal(text, size, out); }
+
+}  // namespace forebay
