@@ -20,7 +20,7 @@ struct Note {
   }
 };
 
-// Where the record that begins at `at` ends; false if it goes on behind the data. `take` gets the number of each field,
+// Where the record that begins at `at` ends, or `at` itself if it ends within quotes; false if it goes on behind the data. `take` gets the number of each field,
 // its bytes, and whether there are doubled quotes in it.
 template <class Take>
 bool walk(const std::uint8_t* data, std::size_t size, bool last, std::size_t at, CsvDialect dialect, Note& note,
@@ -39,7 +39,7 @@ bool walk(const std::uint8_t* data, std::size_t size, bool last, std::size_t at,
         if (found == nullptr) {
           if (!last) return false;
           note.set(CsvFault::kOpenQuote, field, first, size);
-          record_end = size;
+          record_end = at;
           return true;
         }
         end = static_cast<std::size_t>(static_cast<const std::uint8_t*>(found) - data);

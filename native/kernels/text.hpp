@@ -59,7 +59,7 @@ struct CsvEnd {
   CsvFault fault;
   std::int64_t field;       // Of the fault, by its number among the columns; the number of fields if that is wrong.
   std::size_t start, end;   // The field at fault.
-  std::size_t record_end;   // Where the next record begins.
+  std::size_t record_end;   // Where the next record begins; where this one does if its quotes are never closed.
 };
 
 // The values of one column. Numbers have room for all rows; of bytes, row i ends at ends[i].

@@ -29,11 +29,13 @@ __all__ = [
     "UNKNOWN_CARDINALITY",
     "BusyError",
     "ClosedError",
+    "CsvDataset",
     "CursorError",
     "DataError",
     "Dataset",
     "DatasetIterator",
     "FileError",
+    "FixedLengthRecordDataset",
     "ForebayError",
     "FunctionError",
     "Ledger",
@@ -42,8 +44,10 @@ __all__ = [
     "Options",
     "PlanError",
     "SpillError",
+    "SqlDataset",
     "TFRecordDataset",
     "TensorSpec",
+    "TextLineDataset",
     "errors",
     "io",
     "watch",
@@ -52,10 +56,19 @@ __all__ = [
 if TYPE_CHECKING:
     from forebay import io
     from forebay.dataset.files import TFRecordDataset
+    from forebay.dataset.text import CsvDataset, FixedLengthRecordDataset, SqlDataset, TextLineDataset
     from forebay.observe import watch
 else:
     # Loaded when first used: few programs need all of them, and all programs import Forebay.
-    _LAZY = {"TFRecordDataset": "forebay.dataset.files", "io": "forebay.io", "watch": "forebay.observe"}
+    _LAZY = {
+        "CsvDataset": "forebay.dataset.text",
+        "FixedLengthRecordDataset": "forebay.dataset.text",
+        "SqlDataset": "forebay.dataset.text",
+        "TFRecordDataset": "forebay.dataset.files",
+        "TextLineDataset": "forebay.dataset.text",
+        "io": "forebay.io",
+        "watch": "forebay.observe",
+    }
 
     def __getattr__(name: str) -> Any:
         if name not in _LAZY:
