@@ -8,6 +8,13 @@ namespace {
 
 constexpr std::uint8_t kQuote = '"';
 
+// The bytes at which an unquoted field has to be looked at.
+struct Special {
+  bool is[256] = {};
+
+  explicit Special(CsvDialect dialect) { is[dialect.delimiter] = is['\n'] = is['\r'] = is[kQuote] = true; }
+};
+
 // The first thing that is wrong with a record; what comes behind it is only looked at for where the record ends.
 struct Note {
   CsvFault fault = CsvFault::kNone;
@@ -23,8 +30,8 @@ struct Note {
 // Where the record that begins at `at` ends, or `at` itself if it ends within quotes; false if it goes on behind the data. `take` gets the number of each field,
 // its bytes, and whether there are doubled quotes in it.
 template <class Take>
-bool walk(const std::uint8_t* data, std::size_t size, bool last, std::size_t at, CsvDialect dialect, Note& note,
-          std::size_t& record_end, Take&& take) {
+bool walk(const std::uint8_t* data, std::size_t size, bool last, std::size_t at, CsvDialect dialect,
+          const Special& special, Note& note, std::size_t& record_end, Take&& take) {
   std::size_t pos = at;
   for (std::int64_t field = 0;; ++field) {
     const std::size_t first = pos;
@@ -61,6 +68,7 @@ bool walk(const std::uint8_t* data, std::size_t size, bool last, std::size_t at,
     } else {
       for (; pos < size; ++pos) {
         const std::uint8_t c = data[pos];
+        if (!special.is[c]) continue;
         if (c == dialect.delimiter || c == '\n' || c == '\r') break;
         if (c == kQuote && dialect.quotes) {
           note.set(CsvFault::kQuoteInside, field, pos, pos + 1);
@@ -152,6 +160,7 @@ CsvEnd CsvParser::parse(const std::uint8_t* data, std::size_t size, bool last, s
     }
   }
   CsvEnd result{0, 0, CsvStop::kRows, CsvFault::kNone, 0, 0, 0, 0};
+  const Special special(dialect_);
   while (result.rows < most && result.consumed < size) {
     Note note;
     std::size_t column = 0;
@@ -175,7 +184,7 @@ CsvEnd CsvParser::parse(const std::uint8_t* data, std::size_t size, bool last, s
       if (fault != CsvFault::kNone) note.set(fault, static_cast<std::int64_t>(column), begin, stop);
       ++column;
     };
-    if (!walk(data, size, last, result.consumed, dialect_, note, end, take)) {
+    if (!walk(data, size, last, result.consumed, dialect_, special, note, end, take)) {
       result.stop = CsvStop::kMore;
       break;
     }
@@ -205,7 +214,7 @@ CsvEnd csv_fields(const std::uint8_t* data, std::size_t size, bool last, CsvDial
                              : std::string(reinterpret_cast<const char*>(data) + begin, stop - begin));
   };
   if (size == 0) return result;
-  if (!walk(data, size, last, 0, dialect, note, end, take)) {
+  if (!walk(data, size, last, 0, dialect, Special(dialect), note, end, take)) {
     result.stop = CsvStop::kMore;
   } else if (note.fault != CsvFault::kNone) {
     result.stop = CsvStop::kFault;

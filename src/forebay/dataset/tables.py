@@ -5,8 +5,6 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from forebay.errors import PlanError
 from forebay.plan import Node, caller
 from forebay.plan.check import flag, step_name, whole_number
@@ -47,13 +45,13 @@ class TableSources:
         [b'text a', b'text b', b'text c']
         """
         from forebay.dataset import Dataset
-        from forebay.sources import slices
+        from forebay.sources.file_names import file_names
 
         step_name("list_files", name)
         shuffled = shuffle is None or flag("list_files", "shuffle", shuffle)
         patterns = list(file_pattern) if isinstance(file_pattern, Dataset) else file_pattern
         paths = _matching("list_files", patterns)
-        dataset = Dataset[str](slices(np.array(sorted(paths), object), name, caller()))
+        dataset = Dataset[str](file_names(tuple(sorted(paths)), name, caller()))
         return dataset.shuffle(seed=seed) if shuffled else dataset
 
     @staticmethod
@@ -103,6 +101,7 @@ class TableSources:
             name: what to call this step in errors and plans.
 
         >>> import tempfile
+        >>> import numpy as np
         >>> path = tempfile.mkdtemp() + "/a.csv"
         >>> with open(path, "w") as file:
         ...     _ = file.write("id,size,name\n1,0.5,a\n2,1.5,b\n")
@@ -183,6 +182,7 @@ class TableSources:
             name: what to call this step in errors and plans.
 
         >>> import tempfile
+        >>> import numpy as np
         >>> path = tempfile.mkdtemp() + "/a.jsonl"
         >>> with open(path, "w") as file:
         ...     _ = file.write('{"x": 1, "y": {"tags": ["a"]}}\n{"x": 2, "y": {"tags": []}}\n')
@@ -239,6 +239,7 @@ class TableSources:
             name: what to call this step in errors and plans.
 
         >>> import tempfile
+        >>> import numpy as np
         >>> folder = tempfile.mkdtemp()
         >>> np.save(f"{folder}/x.npy", np.arange(6).reshape(3, 2))
         >>> list(Dataset.from_npy(f"{folder}/x.npy"))

@@ -128,7 +128,7 @@ class _Records(StreamedRows):
             )
             if count:
                 self.used(count, consumed)
-                made = [_column(values) for values in columns]
+                made = [_column(field.dtype, values) for field, values in zip(self._node.columns, columns)]
                 return Block(self._node.structure, [made[i] for i in self._node.order], count)
             if stop == _FAULT:
                 # Nobody knows where a quote that is never closed was meant to be.
@@ -196,8 +196,9 @@ def check_delimiter(call: str, value: Any) -> None:
         raise PlanError(f"{call}(field_delim={value!r}): a line end or a quote cannot separate fields")
 
 
-def _column(values: Any) -> Column:
-    if isinstance(values, tuple):
+def _column(dtype: np.dtype[Any], values: Any) -> Column:
+    # What comes from a kernel is the C compiler's long long, which NumPy takes for another type of the same size.
+    if dtype == BYTES:
         data, offsets = values
-        return Strings(data, offsets, (), False)
-    return Dense(values)
+        return Strings(data, offsets.view(np.int64), (), False)
+    return Dense(values.view(dtype))

@@ -15,12 +15,14 @@ from conformance.cases import (
     shuffles,
     sources,
     stored,
+    texts,
 )
 
 TABLES = (
     sources,
     stored,
     files,
+    texts,
     generators,
     rows,
     functions,
