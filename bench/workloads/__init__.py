@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from bench.spec import Workload
 from bench.workloads import (
+    csv_lines,
     import_time,
     load,
     memory_scale,
@@ -38,6 +39,7 @@ WORKLOADS: tuple[Workload, ...] = (
     *load.WORKLOADS,
     *w7_tokenize.WORKLOADS,
     *w7b_decompress.WORKLOADS,
+    *csv_lines.WORKLOADS,
     *import_time.WORKLOADS,
     *resume.WORKLOADS,
     *startup.WORKLOADS,

@@ -45,13 +45,13 @@ class TableSources:
         [b'text a', b'text b', b'text c']
         """
         from forebay.dataset import Dataset
-        from forebay.sources.file_names import file_names
+        from forebay.sources.files import FileNames
 
         step_name("list_files", name)
         shuffled = shuffle is None or flag("list_files", "shuffle", shuffle)
         patterns = list(file_pattern) if isinstance(file_pattern, Dataset) else file_pattern
         paths = _matching("list_files", patterns)
-        dataset = Dataset[str](file_names(tuple(sorted(paths)), name, caller()))
+        dataset = Dataset[str](FileNames.of(tuple(sorted(paths)), caller(), name))
         return dataset.shuffle(seed=seed) if shuffled else dataset
 
     @staticmethod

@@ -272,10 +272,10 @@ class FileNames(Slices):
         return f"files({self.length})#{_names_digest(self.columns[0].rows())}"
 
     @staticmethod
-    def of(paths: tuple[str, ...], where: str) -> "FileNames":
+    def of(paths: tuple[str, ...], where: str, label: str | None = None) -> "FileNames":
         """The node of these paths."""
-        made = slices(np.array(paths, object), None, where)
-        return FileNames(structure=made.structure, columns=made.columns, length=made.length, where=where)
+        made = slices(np.array(paths, object), label, where)
+        return FileNames(structure=made.structure, columns=made.columns, length=made.length, label=label, where=where)
 
 
 def _names_digest(paths: Iterable[str]) -> str:
