@@ -12,6 +12,7 @@ import numpy as np
 from forebay._native import scan_lines
 from forebay.block import LEAF, Block, Indices, TensorSpec
 from forebay.block.ragged import gather
+from forebay.block.spans import Spans
 from forebay.block.spec import BYTES
 from forebay.block.strings import Strings
 from forebay.errors import FileError, PlanError
@@ -72,7 +73,12 @@ class _Lines(StreamedRows):
             data = self.window.data
             count, consumed = scan_lines(data, self.last, starts, stops)
             if count:
-                block = lines_block(data, starts[:count], stops[:count])
+                starts, stops = starts[:count], stops[:count]
+                if 2 * consumed < len(data):
+                    # Not worth keeping all of the window for.
+                    block = lines_block(data, starts, stops)
+                else:
+                    block = Block(LEAF, [Spans(self.window.lend(), starts, stops)], count)
                 self.used(count, consumed)
                 return block
             self.show_more()
