@@ -11,6 +11,7 @@
 
 #include "example.hpp"
 #include "records.hpp"
+#include "text.hpp"
 
 namespace {
 
@@ -101,6 +102,44 @@ void examples(const std::vector<std::uint8_t>& data, bool sequences) {
   }
 }
 
+void lines(const std::vector<std::uint8_t>& data) {
+  std::vector<std::int64_t> starts(64);
+  std::vector<std::int64_t> stops(64);
+  for (const bool last : {false, true}) {
+    const Lines found = scan_lines(data.data(), data.size(), last, starts.size(), starts.data(), stops.data());
+    require(found.rows <= starts.size() && found.consumed <= data.size(), "lines stay in their data");
+    for (std::size_t i = 0; i < found.rows; ++i) {
+      require(starts[i] >= 0 && stops[i] >= starts[i] && stops[i] <= static_cast<std::int64_t>(data.size()), "a line lies in the data");
+    }
+  }
+}
+
+void csv(const std::vector<std::uint8_t>& data) {
+  const CsvDialect dialect{',', data.size() % 2 == 0};
+  const auto column = [](int type) {
+    return CsvColumn{static_cast<CsvType>(type), type == 0, 7, 0.5, "none"};
+  };
+  const CsvParser all({column(0), column(1), column(2), column(3), column(4)}, {}, dialect, "NA");
+  const CsvParser some({column(4), column(3)}, {0, 2}, dialect, "");
+  for (const CsvParser* parser : {&all, &some}) {
+    std::size_t rows[2];
+    for (const bool last : {false, true}) {
+      std::vector<CsvValues> out;
+      const CsvEnd end = parser->parse(data.data(), data.size(), last, 64, out);
+      require(end.rows <= 64 && end.consumed <= data.size(), "records stay in their data");
+      require(end.stop != CsvStop::kMore || !last, "the last record is whole");
+      if (end.stop == CsvStop::kFault) {
+        require(end.start <= end.end && end.end <= data.size() && end.record_end <= data.size(), "a fault lies in the data");
+      }
+      rows[last] = end.rows;
+    }
+    require(rows[0] <= rows[1], "what is whole without the end is whole with it");
+  }
+  std::vector<std::string> fields;
+  const CsvEnd end = csv_fields(data.data(), data.size(), true, dialect, fields);
+  require(end.rows == 0 || !fields.empty(), "a record has a field");
+}
+
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
@@ -108,6 +147,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   records(input);
   examples(input, false);
   examples(input, true);
+  lines(input);
+  csv(input);
   return 0;
 }
 

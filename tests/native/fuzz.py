@@ -16,7 +16,8 @@ import forebay as fb
 from forebay.io.tfrecord import framed
 
 ROOT = Path(__file__).parents[2]
-KERNELS = [ROOT / "native/kernels" / name for name in ("crc32c.cpp", "example.cpp", "example_write.cpp", "records.cpp")]
+NAMES = ("crc32c", "csv", "example", "example_write", "lines", "numbers", "records")
+KERNELS = [ROOT / "native/kernels" / f"{name}.cpp" for name in NAMES]
 SANITIZERS = ["-fsanitize=address,undefined", "-fno-sanitize-recover=all", "-g", "-O1"]
 
 
@@ -37,7 +38,7 @@ def build(folder: Path, libfuzzer: bool = False) -> Path:
 
 
 def corpus(folder: Path) -> list[str]:
-    """Files to begin with: records, Examples, and both in one another."""
+    """Files to begin with: records, Examples, both in one another, and CSV."""
     chance = random.Random(1)
     examples = [
         fb.io.serialize_example(
@@ -56,8 +57,9 @@ def corpus(folder: Path) -> list[str]:
     steps = bytes.fromhex("0a0c0a0a0a017812051a030a0107120f0a0d0a016c12080a061a040a020102")
     offsets = np.cumsum([0, *map(len, examples)])
     everything = framed(np.frombuffer(b"".join(examples), np.uint8), offsets).tobytes()
+    table = b'1,2,3.5,1e-7,"a ""b"",\r\n"\r\n-4,,NA,123456789012345678901234567890.5e-300,x\r7,8,0x1p3,inf,\n'
     names = []
-    for i, data in enumerate([*examples, steps, examples[3] + examples[1], everything, b""]):
+    for i, data in enumerate([*examples, steps, examples[3] + examples[1], everything, table, table[:40] + b"\n", b""]):
         path = folder / f"seed-{i}"
         path.write_bytes(data)
         names.append(str(path))
