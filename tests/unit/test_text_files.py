@@ -444,3 +444,20 @@ def test_list_files_shuffles_anew_and_states_fit_moved_files(tmp_path: Path) -> 
     moved = iter(lines("there"))
     moved.load_state_dict(state)
     assert start + list(moved) == epochs[0]
+
+
+def test_records_before_a_cut_do_not_depend_on_the_size_of_blocks(tmp_path: Path) -> None:
+    records = [np.random.default_rng(i).bytes(50) for i in range(2000)]
+    with fb.io.TFRecordWriter(tmp_path / "whole", "GZIP") as writer:
+        for record in records:
+            writer.write(record)
+    packed = (tmp_path / "whole").read_bytes()
+    path = written(tmp_path / "cut", packed[: len(packed) // 2])
+    counts = set()
+    for size in (100, 1 << 20):
+        found, error = until_error(fb.TFRecordDataset(path, "GZIP").with_options(fb.Options(block_bytes=size)))
+        assert isinstance(error, fb.FileError)
+        assert found == records[: len(found)]
+        counts.add(len(found))
+    assert len(counts) == 1
+    assert counts.pop() > 900

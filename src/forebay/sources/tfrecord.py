@@ -109,7 +109,13 @@ class _Records(FileRows):
     def read(self, rows: int) -> Block | None:
         """A block of about as many records as are asked for, whatever their size was so far."""
         # A little more than they will take, so that blocks come out as large as they were asked for.
-        if not self._window.fill(int(rows * self._row_bytes * 1.03) + HEADER):
+        try:
+            self._window.fill(int(rows * self._row_bytes * 1.03) + HEADER)
+        except FileError:
+            # What is there already comes out first, however much was asked for.
+            if not self._window.size:
+                raise
+        if not self._window.size:
             return None
         while True:
             found = self._scan(rows, verify=True)
