@@ -4,7 +4,8 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from forebay.dataset.stored import StoredDataset
-from forebay.plan import caller
+from forebay.errors import PlanError
+from forebay.plan import INFINITE, caller
 from forebay.plan.check import step_name
 
 if TYPE_CHECKING:
@@ -75,3 +76,139 @@ class TableDataset(StoredDataset[T_co]):
             by_number=index,
         )
         return Dataset(files_plan("from_parquet", filenames, num_parallel_reads, name, read))
+
+    @staticmethod
+    def from_arrow(
+        source: Any,
+        columns: list[str] | None = None,
+        *,
+        num_parallel_reads: int | None = None,
+        on_error: str = "raise",
+        max_errors: int = 100,
+        index: bool = True,
+        name: str | None = None,
+    ) -> "Dataset[Any]":
+        """The rows of Arrow data, as dicts of columns: files, a table in memory, or a reader of record batches.
+
+        Elements are as those of ``from_parquet``. Files may be of the file format (also called Feather), whose rows
+        are read by number, or of the streaming format, which is read in order. A record batch is decoded as a whole.
+
+        Args:
+            source: a path, a list of paths or a dataset of paths; a ``pyarrow.Table`` or ``RecordBatch``, whose memory
+                is used as it is; a function that returns a ``RecordBatchReader``, called anew for every iteration; or
+                such a reader itself, which can be read only once.
+            columns: names of the columns to read; all by default.
+            num_parallel_reads: read so many files at once, and take one row from each in turn.
+            on_error: ``"skip"`` passes over record batches of files that cannot be read, see ``from_parquet``.
+            max_errors: so many faults of one file are passed over; the next one is raised.
+            index: False reads files only in order, without looking at all of them first.
+            name: what to call this step in errors and plans.
+
+        >>> import pyarrow as pa
+        >>> table = pa.table({"x": [1, 2, 3], "words": [["a"], [], ["b", "c"]]})
+        >>> list(Dataset.from_arrow(table))[2]
+        {'x': np.int64(3), 'words': array(['b', 'c'], dtype=object)}
+        """
+        from forebay.dataset import Dataset
+        from forebay.dataset.files import files_plan
+        from forebay.sources.arrow_memory import arrow_source, is_arrow
+        from forebay.sources.tables import Tables
+
+        step_name("from_arrow", name)
+        if is_arrow(source):
+            return Dataset(arrow_source("from_arrow", source, columns, name, caller()))
+        read = partial(
+            Tables, format="arrow", columns=columns, on_error=on_error, max_errors=max_errors, by_number=index
+        )
+        return Dataset(files_plan("from_arrow", source, num_parallel_reads, name, read))
+
+    def to_parquet(
+        self,
+        path: Any,
+        *,
+        shards: int | None = None,
+        rows_per_file: int | None = None,
+        compression: str | None = "zstd",
+        row_group_bytes: int | str = "16MiB",
+        progress: bool | None = None,
+    ) -> None:
+        """Write all elements to Parquet files, which appear under their names when all of them are complete.
+
+        There is a column for each leaf, as in ``save``: ``image``, ``0``, ``a.b``, or ``value`` for a lone one.
+        ``from_parquet`` gives back the same elements (named tuples and other classes as dicts).
+
+        Args:
+            path: the file, or for several of them a pattern with a place for the number: ``"part-{:05d}.parquet"``.
+            shards: so many files with about as many rows in each. The number of elements has to be known.
+            rows_per_file: begin a new file after so many rows.
+            compression: ``"zstd"``, ``"snappy"``, ``"gzip"``, ``"brotli"``, ``"lz4"`` or None.
+            row_group_bytes: about how large a row group is before compression; it is in memory while it is written.
+            progress: show a progress bar; by default on a terminal only.
+
+        >>> import os, tempfile
+        >>> folder = tempfile.mkdtemp()
+        >>> Dataset.range(10).to_parquet(folder + "/part-{}.parquet", shards=2)
+        >>> sorted(os.listdir(folder))
+        ['part-0.parquet', 'part-1.parquet']
+        """
+        self._to_tables("to_parquet", "parquet", path, shards, rows_per_file, compression, row_group_bytes, progress)
+
+    def to_arrow(
+        self,
+        path: Any,
+        *,
+        shards: int | None = None,
+        rows_per_file: int | None = None,
+        compression: str | None = None,
+        batch_bytes: int | str = "1MiB",
+        progress: bool | None = None,
+    ) -> None:
+        """Write all elements to Arrow IPC files, as ``to_parquet`` does to Parquet files.
+
+        ``save`` writes the same kind of files with checksums and a manifest, and is the better choice for what only
+        Forebay will read.
+
+        Args:
+            path: the file, or for several of them a pattern with a place for the number: ``"part-{:05d}.arrow"``.
+            shards: so many files with about as many rows in each. The number of elements has to be known.
+            rows_per_file: begin a new file after so many rows.
+            compression: None, ``"zstd"`` or ``"lz4"``.
+            batch_bytes: about how large a record batch is.
+            progress: show a progress bar; by default on a terminal only.
+
+        >>> import tempfile
+        >>> path = tempfile.mkdtemp() + "/a.arrow"
+        >>> Dataset.range(3).to_arrow(path)
+        >>> list(Dataset.from_arrow(path))
+        [np.int64(0), np.int64(1), np.int64(2)]
+        """
+        self._to_tables("to_arrow", "arrow", path, shards, rows_per_file, compression, batch_bytes, progress)
+
+    def _to_tables(
+        self,
+        call: str,
+        kind: str,
+        path: Any,
+        shards: int | None,
+        rows_per_file: int | None,
+        compression: str | None,
+        group_bytes: int | str,
+        progress: bool | None,
+    ) -> None:
+        from forebay.sinks.files import file_names
+        from forebay.sinks.save import write_blocks
+        from forebay.sinks.tables import TableWriter, codec_of
+        from forebay.sizes import memory_left, parse_size
+
+        total = self._count(call)
+        pattern, rows = file_names(call, path, shards, rows_per_file, total)
+        # A group is there as rows, as Arrow's arrays and as pages at once.
+        size = min(parse_size(call, group_bytes, memory_left()), max(self._setup().ledger.budget // 8, 1 << 12))
+        writer = TableWriter(call, kind, pattern, rows, codec_of(call, kind, compression), size)
+        write_blocks(self._blocks(), writer, total if total >= 0 else None, progress)
+
+    def _count(self, call: str) -> int:
+        total = self.cardinality()
+        if total == INFINITE:
+            raise PlanError(f"{call}(): the dataset is infinite; take() a part of it")
+        return total

@@ -206,7 +206,7 @@ class TableIndex(FileIndex):
         self._path = file.path
         self._form = node.form(file)
         self._schema = file.schema
-        self._full = file.full()
+        self._nulls = file.nulls()
         self._starts = np.concatenate([[0], np.cumsum(file.group_rows)]).astype(np.int64)
         self.length = int(self._starts[-1])
         self._lock = Lock()
@@ -218,9 +218,15 @@ class TableIndex(FileIndex):
 
     def spec(self, all_files: "list[TableIndex]") -> Any | None:
         """What elements are, unless a file says nothing of nulls."""
-        full = [index._full for index in all_files]
-        known = [each for each in full if each is not None]
-        return self._form.specs(self._schema, set.intersection(*known) if len(known) == len(full) else None)
+        merged: dict[str, bool] | None = None
+        for index in all_files:
+            if index._nulls is None:
+                return self._form.specs(self._schema, None)
+            if merged is None:
+                merged = index._nulls
+            else:
+                merged = {path: merged[path] or here for path, here in index._nulls.items() if path in merged}
+        return self._form.specs(self._schema, merged)
 
     def within(self, setup: Setup) -> None:
         """What groups that are kept may take up."""

@@ -38,8 +38,8 @@ class TableFile(ABC):
     def group(self, group: int, row: int, columns: Sequence[str], piece: int) -> Iterator[Any] | None:
         """Record batches of a group from a row on, of about `piece` bytes each; None if there is no such group."""
 
-    def full(self) -> "set[str] | None":
-        """The paths of columns known to hold no nulls; None if nothing is known of nulls."""
+    def nulls(self) -> "dict[str, bool] | None":
+        """Whether there are nulls in columns, by their paths, as far as that is known; None if nothing is."""
         return None
 
     def may_match(self, group: int, condition: Any) -> bool:
@@ -159,17 +159,20 @@ class _Parquet(TableFile):
             self._columns = columns
         return self._file
 
-    def full(self) -> "set[str] | None":
+    def nulls(self) -> "dict[str, bool] | None":
         """By the statistics of all row groups."""
-        paths: dict[str, bool] = {}
+        counts: dict[str, int] = {}
+        unknown: set[str] = set()
         for i in range(self._meta.num_row_groups):
             group = self._meta.row_group(i)
             for j in range(group.num_columns):
                 column = group.column(j)
                 stats = column.statistics
-                good = stats is not None and stats.has_null_count and stats.null_count == 0
-                paths[column.path_in_schema] = paths.get(column.path_in_schema, True) and good
-        return {path for path, good in paths.items() if good}
+                if stats is None or not stats.has_null_count:
+                    unknown.add(column.path_in_schema)
+                else:
+                    counts[column.path_in_schema] = counts.get(column.path_in_schema, 0) + stats.null_count
+        return {path: count > 0 for path, count in counts.items() if path not in unknown}
 
     def may_match(self, group: int, condition: Any) -> bool:
         """By minimum and maximum of its columns."""

@@ -15,7 +15,7 @@
 What a row becomes follows from the row and the type alone, never from the rows beside it.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -51,19 +51,23 @@ class TableForm:
         columns: list[Column] = []
         for name in self.names:
             array, leaf = batch.column(name), self.leaves.get(name)
-            columns += _columns(array) if leaf is None else [decode(leaf, array)]
+            columns += _columns(array) if leaf is None else [decode(leaf, _restored(array, leaf))]
         return Block(self.structure, [column.shared() for column in columns], batch.num_rows)
 
-    def specs(self, schema: Any, full: "set[str] | None") -> Any | None:
+    def specs(self, schema: Any, nulls: "dict[str, bool] | None") -> Any | None:
         """A spec for each leaf; None if that would take looking at the rows.
 
-        `full` are the paths of the columns that are known to hold no nulls; None if nothing is known.
+        `nulls` says by a column's path whether it holds any, as far as that is known.
         """
         leaves: list[TensorSpec] = []
         for name in self.names:
-            if name in self.leaves:
-                leaves.append(self.leaves[name].spec())
-            elif full is None or not _specs(schema.field(name).type, name, full, leaves):
+            leaf = self.leaves.get(name)
+            if leaf is not None:
+                path = f"{name}.list.element" if leaf.form == "fixed" else name
+                if leaf.nullable and (nulls is None or path not in nulls):
+                    return None
+                leaves.append(replace(leaf, nullable=leaf.nullable and (nulls or {})[path]).spec())
+            elif nulls is None or not _specs(schema.field(name).type, name, nulls, leaves):
                 return None
         return self.structure.unflatten(leaves)
 
@@ -77,7 +81,7 @@ def table_form(schema: Any, columns: "tuple[str, ...] | None", leaves: dict[str,
             have = ", ".join(map(repr, schema.names))
             raise ValueError(f"has {'no column' if not count else 'several columns'} {name!r}; there are {have}")
     known = {
-        name: leaf for name, leaf in leaves.items() if name in names and schema.field(name).type == leaf.arrow_type
+        name: leaf for name, leaf in leaves.items() if name in names and _same(schema.field(name).type, leaf)
     }
     if own is not None and columns is None and set(known) == set(names) and own.size == len(names):
         structure = own
@@ -91,6 +95,26 @@ def table_form(schema: Any, columns: "tuple[str, ...] | None", leaves: dict[str,
         )
     kinds = tuple(repr(known[name]) if name in known else _kind(schema.field(name).type) for name in names)
     return TableForm(names, structure, kinds, known)
+
+
+def _same(kind: Any, leaf: Leaf) -> bool:
+    """Whether a column is of the type that the leaf was written with. Parquet knows no seconds: it has milliseconds."""
+    if kind == leaf.arrow_type:
+        return True
+    said, found = _kind(_storage_type(leaf)), _kind(kind)
+    return found.replace("[ms]", "[s]") == said.replace("[ms]", "[s]")
+
+
+def _storage_type(leaf: Leaf) -> Any:
+    return leaf.arrow_type.storage_type if leaf.form == "fixed" else leaf.arrow_type
+
+
+def _restored(array: Any, leaf: Leaf) -> Any:
+    """A column as it was before it was written."""
+    if array.type == leaf.arrow_type:
+        return array
+    storage = getattr(array, "storage", array).cast(_storage_type(leaf))
+    return arrow().ExtensionArray.from_storage(leaf.arrow_type, storage) if leaf.form == "fixed" else storage
 
 
 def _structure(kind: Any) -> Structure:
@@ -162,12 +186,12 @@ def dtype_of(kind: Any) -> np.dtype[Any] | None:
     return None
 
 
-def _specs(kind: Any, path: str, full: "set[str]", leaves: list[TensorSpec]) -> bool:
+def _specs(kind: Any, path: str, nulls: "dict[str, bool]", leaves: list[TensorSpec]) -> bool:
     """Add the specs of a column's leaves; False if only its rows tell."""
     pa = arrow()
     if pa.types.is_struct(kind):
         fields = [kind.field(i) for i in range(kind.num_fields)]
-        return all(_specs(field.type, f"{path}.{field.name}", full, leaves) for field in fields)
+        return all(_specs(field.type, f"{path}.{field.name}", nulls, leaves) for field in fields)
     shape: tuple[int | None, ...] = ()
     if isinstance(kind, pa.FixedShapeTensorType):
         kind, shape = kind.value_type, tuple(kind.shape)
@@ -176,9 +200,10 @@ def _specs(kind: Any, path: str, full: "set[str]", leaves: list[TensorSpec]) -> 
         shape += (kind.list_size if pa.types.is_fixed_size_list(kind) else None,)
         kind, path = _items(kind), f"{path}.list.element"
     dtype = dtype_of(kind)
-    if path not in full:
+    if path not in nulls or (nulls[path] and shape):
+        # An empty list counts as a null there.
         return False
-    if dtype is None or len(shape) > 1 and None in shape[1:]:
+    if nulls[path] or dtype is None or len(shape) > 1 and None in shape[1:]:
         leaves.append(TensorSpec((), OBJECT))
     else:
         leaves.append(TensorSpec(shape, dtype))
