@@ -46,16 +46,22 @@ __all__ = [
     "TensorSpec",
     "errors",
     "io",
+    "text",
     "watch",
 ]
 
 if TYPE_CHECKING:
-    from forebay import io
+    from forebay import io, text
     from forebay.dataset.files import TFRecordDataset
     from forebay.observe import watch
 else:
     # Loaded when first used: few programs need all of them, and all programs import Forebay.
-    _LAZY = {"TFRecordDataset": "forebay.dataset.files", "io": "forebay.io", "watch": "forebay.observe"}
+    _LAZY = {
+        "TFRecordDataset": "forebay.dataset.files",
+        "io": "forebay.io",
+        "text": "forebay.text",
+        "watch": "forebay.observe",
+    }
 
     def __getattr__(name: str) -> Any:
         if name not in _LAZY:
@@ -63,4 +69,4 @@ else:
         from importlib import import_module
 
         module = import_module(_LAZY[name])
-        return module if name == "io" else getattr(module, name)
+        return module if name in ("io", "text") else getattr(module, name)

@@ -8,8 +8,8 @@ from numpy.typing import DTypeLike
 
 from forebay.block import flatten
 from forebay.block.spec import as_dtype
+from forebay.dataset.elsewhere import OtherDataset
 from forebay.dataset.static import StaticOrMethod
-from forebay.dataset.tables import TableDataset
 from forebay.errors import PlanError
 from forebay.ops import Zip
 from forebay.plan import caller
@@ -24,7 +24,7 @@ T_co = TypeVar("T_co", covariant=True)
 U = TypeVar("U")
 
 
-class Dataset(TableDataset[T_co]):
+class Dataset(OtherDataset[T_co]):
     """A lazy, immutable description of a stream of elements.
 
     Elements are NumPy arrays and scalars, bytes, str or other objects, alone or nested in dicts, tuples, named

@@ -1,6 +1,5 @@
-"""Datasets of tables, tars and other people's datasets: the ``from_...`` that tf.data has no class for."""
+"""Datasets of tables: Parquet and Arrow."""
 
-from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -16,7 +15,7 @@ T_co = TypeVar("T_co", covariant=True)
 
 
 class TableDataset(StoredDataset[T_co]):
-    """A dataset that can be made of tables."""
+    """A dataset that can be made of tables, and written to them."""
 
     @staticmethod
     def from_parquet(
@@ -32,8 +31,9 @@ class TableDataset(StoredDataset[T_co]):
     ) -> "Dataset[Any]":
         """The rows of Parquet files, as dicts of columns.
 
-        Structs are dicts, lists are arrays, null is None; text is str, timestamps are datetime64 (in UTC), and dictionaries
-        are decoded. A file that ``to_parquet`` wrote gives back the elements that were written, if all columns are read.
+        Structs are dicts, lists are arrays, null is None; text is str, timestamps are datetime64 (in UTC), and
+        dictionaries are decoded. A file that ``to_parquet`` wrote gives back the elements that were written, if all
+        columns are read.
 
         Row groups are decoded in pieces, so that none has to fit into the budget. Without filters, rows are read by
         number: ``len`` is known, ``skip`` and resuming decode no more than one row group, and ``shuffle()`` needs no
@@ -122,97 +122,6 @@ class TableDataset(StoredDataset[T_co]):
             Tables, format="arrow", columns=columns, on_error=on_error, max_errors=max_errors, by_number=index
         )
         return Dataset(files_plan("from_arrow", source, num_parallel_reads, name, read))
-
-    @staticmethod
-    def from_webdataset(
-        urls: Any,
-        fields: list[str] | None = None,
-        *,
-        decode: dict[str, Callable[[bytes], Any]] | None = None,
-        compression_type: str | None = None,
-        num_parallel_reads: int | None = None,
-        on_error: str = "raise",
-        max_errors: int = 100,
-        index: bool = False,
-        name: str | None = None,
-    ) -> "Dataset[Any]":
-        """The samples of WebDataset's tar archives: members that share a name up to its first dot.
-
-        An element is a dict of ``"__key__"`` and, for each ending (``jpg``, ``cls``, ``seg.png``), the member's bytes.
-        Members are read where they lie, nothing is extracted.
-
-        Args:
-            urls: a path, a list of paths, or a dataset of paths. Paths may be URLs that fsspec knows.
-            fields: the endings to read, in this order; where a sample lacks one, it is None. By default those of
-                the first sample, which all others must have too.
-            decode: functions for some of the fields, that make something of their bytes (never called with None).
-            compression_type: ``"GZIP"``, ``"ZLIB"``, or None; names that end in ``.gz`` or ``.tgz`` are GZIP.
-            num_parallel_reads: read so many archives at once, and take one sample from each in turn.
-            on_error: ``"skip"`` passes over samples that cannot be read, logs them (logger "forebay") and goes on with
-                the next one that can be found. ``"raise"`` raises FileError.
-            max_errors: so many faults of one archive are passed over; the next one is raised.
-            index: read samples by number, so that ``shuffle()`` needs no buffer. The archives' headers are read once
-                for that, and the samples' places kept in ``<path>.fbindex``. Not for compressed archives.
-            name: what to call this step in errors and plans.
-
-        >>> import tempfile
-        >>> path = tempfile.mkdtemp() + "/a.tar"
-        >>> Dataset.range(3).map(lambda x: {"txt": f"sample {x}", "cls": x}).to_webdataset(path)
-        >>> list(Dataset.from_webdataset(path, decode={"cls": int}))[1]
-        {'__key__': '000000001', 'txt': b'sample 1', 'cls': np.int64(1)}
-        """
-        from forebay.dataset import Dataset
-        from forebay.dataset.files import files_plan
-        from forebay.ops.map import Map
-        from forebay.sources.webdataset import Archives, Decode
-
-        step_name("from_webdataset", name)
-        read = partial(
-            Archives,
-            fields=fields,
-            compression=compression_type,
-            on_error=on_error,
-            max_errors=max_errors,
-            index_files=index,
-        )
-        plan = files_plan("from_webdataset", urls, num_parallel_reads, name, read)
-        if decode:
-            plan = Map(inputs=(plan,), map_func=Decode(decode), label=name, where=caller())
-        return Dataset(plan)
-
-    def to_webdataset(
-        self,
-        path: Any,
-        *,
-        shards: int | None = None,
-        rows_per_file: int | None = None,
-        progress: bool | None = None,
-    ) -> None:
-        """Write all elements to tar archives in WebDataset's form, which appear when all of them are complete.
-
-        Elements have to be dicts, whose keys become the endings of the members' names. Bytes are written as they are,
-        str in UTF-8, numbers as text, and arrays under a key that ends in ``npy`` as .npy files; None is left out. The
-        name up to the dot is the element's ``"__key__"``, or its number if it has none.
-
-        Args:
-            path: the archive, or for several of them a pattern with a place for the number: ``"train-{:05d}.tar"``.
-            shards: so many archives with about as many samples in each. The number of elements has to be known.
-            rows_per_file: begin a new archive after so many samples.
-            progress: show a progress bar; by default on a terminal only.
-
-        >>> import tarfile, tempfile
-        >>> path = tempfile.mkdtemp() + "/a.tar"
-        >>> Dataset.from_tensor_slices({"txt": ["a", "b"], "__key__": ["x/1", "x/2"]}).to_webdataset(path)
-        >>> tarfile.open(path).getnames()
-        ['x/1.txt', 'x/2.txt']
-        """
-        from forebay.sinks.files import file_names
-        from forebay.sinks.save import write_blocks
-        from forebay.sinks.webdataset import ArchiveWriter
-
-        total = self._count("to_webdataset")
-        pattern, rows = file_names("to_webdataset", path, shards, rows_per_file, total)
-        write_blocks(self._blocks(), ArchiveWriter(pattern, rows), total if total >= 0 else None, progress)
 
     def to_parquet(
         self,

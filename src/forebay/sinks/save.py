@@ -63,11 +63,14 @@ def shards_by(site: Site, shard_func: Callable[..., Any]) -> ShardOf:
 class Writer(Protocol):
     """What rows go to: ``finish`` puts everything in place, ``close`` without it leaves nothing."""
 
-    def add(self, block: Block) -> None: ...
+    def add(self, block: Block) -> None:
+        """Take rows."""
 
-    def finish(self) -> object: ...
+    def finish(self) -> object:
+        """Put everything in place."""
 
-    def close(self) -> None: ...
+    def close(self) -> None:
+        """Give up what was not finished."""
 
 
 def write_blocks(

@@ -69,7 +69,7 @@ class TableWriter(FilesWriter):
         super().add(block)
 
     def _leaves_of(self, block: Block) -> tuple[Leaf, ...]:
-        leaves = []
+        leaves: list[Leaf] = []
         for name, column in zip(column_names(block.structure), block.columns):
             try:
                 leaf = leaf_of_column(name, column)
@@ -110,9 +110,11 @@ class TableWriter(FilesWriter):
     def _again(self, output: OutputFile, leaves: tuple[Leaf, ...]) -> Any:
         if output.temporary is None:
             raise self._error(
-                0, "has another shape or type than those before, and what is at a URL cannot be written again: "
-                "write to a local file, or make elements equal with map()"
+                0,
+                "has another shape or type than those before, and what is at a URL cannot be written again: "
+                "write to a local file, or make elements equal with map()",
             )
+        assert self._structure is not None
         file = open_table(output.temporary, self._kind)
         try:
             form = table_form(file.schema, None, *own_columns(file.schema))
@@ -228,5 +230,3 @@ class _Sink:
 
     def close(self) -> None:
         self.closed = True
-
-

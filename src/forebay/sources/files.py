@@ -54,7 +54,7 @@ class FileIndex(ABC):
 
     def within(self, setup: Setup) -> None:
         """Told before reading: the budget and the disk that rows kept between reads may use."""
-        return None
+        return
 
     @abstractmethod
     def read(self, start: int, stop: int) -> Block:

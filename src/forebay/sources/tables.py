@@ -8,7 +8,7 @@ groups are kept, in memory within the budget and behind that in a file without a
 """
 
 from collections import OrderedDict
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from threading import Lock
@@ -37,7 +37,7 @@ class Tables(FilesNode):
     """The rows of files of one format, "parquet" or "arrow", as dicts of columns."""
 
     format: str
-    columns: tuple[str, ...] | None = None
+    columns: Sequence[str] | None = None
     filters: Any = None
     by_number: bool = True
 
@@ -71,7 +71,8 @@ class Tables(FilesNode):
     def form(self, file: TableFile) -> TableForm:
         """What elements of a file are like: FileError if not as those of files before."""
         try:
-            form = table_form(file.schema, self.columns, *own_columns(file.schema))
+            columns = None if self.columns is None else tuple(self.columns)
+            form = table_form(file.schema, columns, *own_columns(file.schema))
             _wanted(file.schema, self.filters, form)
         except ValueError as error:
             raise FileError(file.path, str(error)) from None

@@ -4,26 +4,25 @@ Members are read where they lie, never extracted. A sample's place is the offset
 archives can be read by number with an index of the samples' places, which is kept beside the archive.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 
-from forebay.block import Block, Column, Indices, Structure, TensorSpec
+from forebay.block import Block, Column, Structure, TensorSpec
 from forebay.block.objects import Objects
 from forebay.block.ragged import gather
-from forebay.block.spec import BYTES, OBJECT, TEXT
+from forebay.block.spec import OBJECT, TEXT
 from forebay.block.strings import Strings, object_array
 from forebay.block.structure import LEAF
 from forebay.errors import FileError, PlanError
 from forebay.ledger import Lease, Ledger
 from forebay.plan.check import flag
 from forebay.run import Setup
-from forebay.sources.files import FileIndex, FileRows, FilesNode, log_skipped
+from forebay.sources.files import FileIndex, FileRows, FilesNode
 from forebay.storage.files import Bytes, InputFile, open_file
-from forebay.storage.row_index import RowIndex, load_index, save_index
 from forebay.storage.streams import Window, compression_of, open_stream
 from forebay.storage.tar import BLOCK, Member, TarFault, find_member, ranges, read_member
 
@@ -35,7 +34,7 @@ _SEARCH = 1 << 18
 class Archives(FilesNode):
     """The samples of archives: dicts of a key and the contents of the members that share it."""
 
-    fields: tuple[str, ...] | None = None
+    fields: Sequence[str] | None = None
     compression: str | None = None
     index_files: bool = False
 
@@ -67,10 +66,10 @@ class Archives(FilesNode):
     def names(self) -> tuple[str, ...]:
         """The fields that the user wants, or those of the first sample there is."""
         if self.fields is not None:
-            return self.fields
+            return tuple(self.fields)
         for path in self.files:
             try:
-                rows = self._rows(path, 0, Ledger(1 << 62).lease("fields"), 1 << 16, 1 << 62)
+                rows = self.rows(path, 0, Ledger(1 << 62).lease("fields"), 1 << 16, 1 << 62)
             except FileError:
                 # Whoever reads the files in turn will say so.
                 continue
@@ -97,14 +96,19 @@ class Archives(FilesNode):
 
     def open(self, path: str, at: Any, lease: Lease, setup: Setup) -> FileRows:
         """From an offset on."""
-        return self._rows(path, at or 0, lease, setup.block_bytes, setup.ledger.budget)
+        return self.rows(path, at or 0, lease, setup.block_bytes, setup.ledger.budget)
 
-    def _rows(self, path: str, at: int, lease: Lease, piece: int, budget: int) -> "Samples":
+    def rows(self, path: str, at: int, lease: Lease, piece: int, budget: int) -> "Samples":
+        """Those of an archive from a place on."""
         return Samples(self, open_file(path), self._compressed(path), at, lease, piece, budget)
 
     def index(self, path: str) -> FileIndex | None:
         """If the user wants one."""
-        return _Indexed(self, path) if self.index_files else None
+        if not self.index_files:
+            return None
+        from forebay.sources.webdataset_index import ArchiveIndex
+
+        return ArchiveIndex(self, path)
 
     def block(self, data: Bytes, samples: list[tuple[str, dict[str, Member]]]) -> Block:
         """Samples whose members lie in `data`."""
@@ -209,7 +213,8 @@ class Samples(FileRows):
             if member is None:
                 self._ended = True
                 return
-            assert member.key is not None and member.field is not None
+            assert member.key is not None
+            assert member.field is not None
             if len(self._have(member.stop)) < member.stop:
                 raise TarFault(f"the archive ends in the middle of a member of {member.stop - member.start:,} bytes")
             if member.field in fields:
@@ -286,115 +291,6 @@ class Samples(FileRows):
         self._file.close()
 
 
-class _Indexed(FileIndex):
-    """Samples by number."""
-
-    def __init__(self, node: Archives, path: str) -> None:
-        self._node = node
-        self._path = path
-        skip = node.on_error == "skip"
-        file = open_file(path)
-        try:
-            found = load_index(file, checked=skip)
-            if found is None:
-                found = self._build(skip)
-                save_index(file, found)
-        finally:
-            file.close()
-        self._rows = found
-        self.length = len(found.starts)
-        self._opened: InputFile | None = None
-
-    def __reduce__(self) -> Any:
-        return _Indexed, (self._node, self._path)
-
-    def _build(self, skip: bool) -> RowIndex:
-        """Headers alone, or whole samples if damaged ones are to be left out."""
-        rows = self._node._rows(self._path, 0, Ledger(1 << 62).lease("index"), 1 << 20, 1 << 62)
-        found: list[tuple[int, int]] = []
-        faults = 0
-        try:
-            while True:
-                try:
-                    if not skip:
-                        for span in rows.spans():
-                            found.append(span)  # noqa: PERF402 - what came before an error counts
-                        break
-                    begin = rows.at
-                    if rows.read(1) is None:
-                        break
-                    found.append((begin, rows.at))
-                except FileError as error:
-                    if not skip:
-                        # A row of its own that fails when it is read, so that those before it come out first.
-                        found.append((rows.damaged, rows.damaged))
-                        break
-                    faults += 1
-                    if faults > self._node.max_errors:
-                        raise
-                    log_skipped(error)
-                    if not rows.recover():
-                        break
-        finally:
-            rows.close()
-        spans = ranges(found)
-        return RowIndex(np.ascontiguousarray(spans[:, 0]), np.ascontiguousarray(spans[:, 1]), checked=skip)
-
-    def read(self, start: int, stop: int) -> Block:
-        """As any others."""
-        return self.gather(np.arange(start, stop))
-
-    def gather(self, rows: Indices) -> Block:
-        """One read for each run of samples that lie behind one another."""
-        starts, stops = self._rows.starts[rows], self._rows.stops[rows]
-        for bad in np.flatnonzero(starts == stops)[:1].tolist():
-            raise self._fault(int(starts[bad]))
-        if self._opened is None:
-            self._opened = open_file(self._path)
-        data = np.empty(int((stops - starts).sum()), np.uint8)
-        breaks = np.flatnonzero(starts[1:] != stops[:-1]) + 1
-        firsts, lasts = np.concatenate([[0], breaks]), np.concatenate([breaks, [len(starts)]]) - 1
-        self._opened.read_ranges(starts[firsts], stops[lasts], data)
-        samples = []
-        ends = np.cumsum(stops - starts).tolist()
-        at = 0
-        for row, end in enumerate(ends):
-            try:
-                samples.append(self._sample(data, at, end))
-            except TarFault as fault:
-                raise FileError(self._path, str(fault), int(starts[row])) from None
-            at = end
-        return self._node.block(data, samples)
-
-    def _sample(self, data: Bytes, at: int, end: int) -> tuple[str, dict[str, Member]]:
-        key: str | None = None
-        fields: dict[str, Member] = {}
-        while at < end:
-            member = read_member(lambda least: data[:end], at, end)
-            if member is None:
-                break
-            if member.key is not None and member.field is not None:
-                if member.field in fields:
-                    raise TarFault(f"sample {member.key!r} has two members for the field {member.field!r}")
-                key = member.key
-                fields[member.field] = member
-            at = member.end
-        if key is None:
-            raise TarFault("has changed since its index was made")
-        self._node.check(key, fields)
-        return key, fields
-
-    def _fault(self, at: int) -> FileError:
-        rows = self._node._rows(self._path, at, Ledger(1 << 62).lease("fault"), 1 << 16, 1 << 62)
-        try:
-            rows.read(1)
-        except FileError as error:
-            return error
-        finally:
-            rows.close()
-        return FileError(self._path, "has changed since its index was made", at)
-
-
 class Decode:
     """The function of ``map`` that decodes fields."""
 
@@ -405,6 +301,7 @@ class Decode:
         self._functions = {name.lower(): function for name, function in functions.items()}
 
     def __call__(self, sample: dict[str, Any]) -> dict[str, Any]:
+        """The sample with these fields decoded."""
         for name, function in self._functions.items():
             if sample.get(name) is not None:
                 sample[name] = function(sample[name])

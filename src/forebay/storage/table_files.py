@@ -242,23 +242,22 @@ class _ArrowStream(TableFile):
     def __init__(self, file: InputFile) -> None:
         self._opened = file
         self.path = file.path
-        self._reader: Any = None
         try:
-            self._start()
+            self._reader: Any = self._start()
             self.schema = self._reader.schema
         except ForebayError:
             file.close()
             raise
 
-    def _start(self) -> None:
+    def _start(self) -> Any:
+        self._next = 0
         with _reading(self.path, "is no Arrow file or stream that can be read"):
-            self._reader = arrow().ipc.open_stream(_source(self._opened))
-            self._next = 0
+            return arrow().ipc.open_stream(_source(self._opened))
 
     def group(self, group: int, row: int, columns: Sequence[str], piece: int) -> Iterator[Any] | None:
         """Those before it are read too."""
         if group < self._next:
-            self._start()
+            self._reader = self._start()
         with _reading(self.path, f"record batch {group} cannot be read"):
             while self._next <= group:
                 try:

@@ -7,7 +7,7 @@
 | timestamp, date | datetime64 (in UTC, where there is a time zone) |
 | duration, time | timedelta64 (a time is counted from midnight) |
 | dictionary, run-end encoded | what is in it |
-| list, large list, fixed-size list, fixed-shape tensor, lists of lists | array; of objects where lengths differ inside |
+| lists of all kinds, lists of lists, tensors | array; of objects where lengths differ inside |
 | struct | dict; inside lists and maps, an array of dicts |
 | others, such as decimal | the Python object |
 | null | None, at any level; an array with None in it is one of objects |
@@ -72,7 +72,9 @@ class TableForm:
         return self.structure.unflatten(leaves)
 
 
-def table_form(schema: Any, columns: "tuple[str, ...] | None", leaves: dict[str, Leaf], own: Structure | None) -> TableForm:
+def table_form(
+    schema: Any, columns: "tuple[str, ...] | None", leaves: dict[str, Leaf], own: Structure | None
+) -> TableForm:
     """Elements are dicts of columns; `own` is the structure of what Forebay wrote, which is used for whole tables."""
     names = tuple(schema.names) if columns is None else columns
     for name in names:
@@ -80,9 +82,7 @@ def table_form(schema: Any, columns: "tuple[str, ...] | None", leaves: dict[str,
         if count != 1:
             have = ", ".join(map(repr, schema.names))
             raise ValueError(f"has {'no column' if not count else 'several columns'} {name!r}; there are {have}")
-    known = {
-        name: leaf for name, leaf in leaves.items() if name in names and _same(schema.field(name).type, leaf)
-    }
+    known = {name: leaf for name, leaf in leaves.items() if name in names and _same(schema.field(name).type, leaf)}
     if own is not None and columns is None and set(known) == set(names) and own.size == len(names):
         structure = own
         # Columns are in the order of the structure's leaves.
@@ -162,7 +162,7 @@ def _items(kind: Any) -> Any:
 
 def dtype_of(kind: Any) -> np.dtype[Any] | None:
     """The dtype of values that are no containers; None for those that NumPy has no dtype for."""
-    is_a = arrow().types
+    is_a: Any = arrow().types
     if is_a.is_dictionary(kind) or is_a.is_run_end_encoded(kind):
         return dtype_of(kind.value_type)
     if is_a.is_string(kind) or is_a.is_large_string(kind) or is_a.is_string_view(kind):
@@ -182,7 +182,8 @@ def dtype_of(kind: Any) -> np.dtype[Any] | None:
     if is_a.is_duration(kind) or is_a.is_time(kind):
         return np.dtype(f"m8[{kind.unit}]")
     if is_a.is_boolean(kind) or is_a.is_integer(kind) or is_a.is_floating(kind):
-        return np.dtype(kind.to_pandas_dtype())
+        dtype: np.dtype[Any] = np.dtype(kind.to_pandas_dtype())
+        return dtype
     return None
 
 
@@ -203,7 +204,7 @@ def _specs(kind: Any, path: str, nulls: "dict[str, bool]", leaves: list[TensorSp
     if path not in nulls or (nulls[path] and shape):
         # An empty list counts as a null there.
         return False
-    if nulls[path] or dtype is None or len(shape) > 1 and None in shape[1:]:
+    if nulls[path] or dtype is None or (len(shape) > 1 and None in shape[1:]):
         leaves.append(TensorSpec((), OBJECT))
     else:
         leaves.append(TensorSpec(shape, dtype))

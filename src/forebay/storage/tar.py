@@ -9,7 +9,7 @@ import numpy as np
 from forebay.storage.files import Bytes
 
 BLOCK = 512
-_FILES = b"\x00" b"07"  # The first is how old archives write it.
+_FILES = b"\x0007"  # The first is how old archives write it.
 _NAME = re.compile(r"^((?:.*/|)[^.]+)[.]([^/]*)$", re.DOTALL)
 _META = re.compile(r"__[^/]*__($|/)")
 # Names and attributes that take a block of their own; longer ones are not believed.
