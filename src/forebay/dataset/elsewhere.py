@@ -99,7 +99,8 @@ class OtherDataset(TableDataset[T_co]):
         >>> import tarfile, tempfile
         >>> path = tempfile.mkdtemp() + "/a.tar"
         >>> Dataset.from_tensor_slices({"txt": ["a", "b"], "__key__": ["x/1", "x/2"]}).to_webdataset(path)
-        >>> tarfile.open(path).getnames()
+        >>> with tarfile.open(path) as archive:
+        ...     archive.getnames()
         ['x/1.txt', 'x/2.txt']
         """
         from forebay.sinks.files import file_names

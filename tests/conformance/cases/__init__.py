@@ -15,12 +15,14 @@ from conformance.cases import (
     shuffles,
     sources,
     stored,
+    tables,
 )
 
 TABLES = (
     sources,
     stored,
     files,
+    tables,
     generators,
     rows,
     functions,
