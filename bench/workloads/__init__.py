@@ -22,6 +22,8 @@ from bench.workloads import (
     w6b_disk_cache,
     w7_tokenize,
     w7b_decompress,
+    w8_parquet,
+    w9_tars,
 )
 
 WORKLOADS: tuple[Workload, ...] = (
@@ -38,6 +40,8 @@ WORKLOADS: tuple[Workload, ...] = (
     *load.WORKLOADS,
     *w7_tokenize.WORKLOADS,
     *w7b_decompress.WORKLOADS,
+    *w8_parquet.WORKLOADS,
+    *w9_tars.WORKLOADS,
     *import_time.WORKLOADS,
     *resume.WORKLOADS,
     *startup.WORKLOADS,

@@ -135,7 +135,9 @@ def test_what_a_schema_tells(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "filters", [[("x", ">=", 250), ("x", "<", 260)], (pc.field("x") >= 250) & (pc.field("x") < 260)], ids=["dnf", "expr"]
+    "filters",
+    [[("x", ">=", 250), ("x", "<", 260)], (pc.field("x") >= 250) & (pc.field("x") < 260)],
+    ids=["dnf", "expr"],
 )
 def test_filters_leave_out_row_groups_and_rows(tmp_path: Path, filters: Any) -> None:
     path = _numbers(tmp_path / "a.parquet")
@@ -286,7 +288,9 @@ def test_what_is_written_comes_back(
     source = Dataset.range(100).map(_mixed).with_options(fb.Options(memory="64KiB"))
     getattr(source, f"to_{kind}")(tmp_path / ("a-{:02d}" if how else "a-00"), **how)
     files = sorted(map(str, tmp_path.iterdir()))
-    assert [Path(file).name for file in files] == [f"a-{i:02d}" for i in range({"shards": 3}.get(next(iter(how), ""), 4 if how else 1))]
+    assert [Path(file).name for file in files] == [
+        f"a-{i:02d}" for i in range({"shards": 3}.get(next(iter(how), ""), 4 if how else 1))
+    ]
     back = getattr(Dataset, f"from_{kind}")(files)
     assert list(map(repr, back)) == list(map(repr, source))
 

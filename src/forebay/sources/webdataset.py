@@ -152,6 +152,7 @@ class Samples(FileRows):
             raise
         self._piece = piece if compression is not None else max(min(piece, file.size), 1)
         self._window = Window(stream, file.path, lease, self._piece, budget)
+        self._data = self._window.data
         self._ended = False
         # Where to go on after a fault, from the window's first byte: at the next header from there on, if `search`.
         self._go_on = 0
@@ -165,8 +166,15 @@ class Samples(FileRows):
         return self._window.position
 
     def _have(self, least: int) -> Bytes:
-        self._window.fill(least)
-        return self._window.data
+        # Asked twice for every member, mostly for what is there.
+        if len(self._data) < least:
+            self._window.fill(least)
+            self._data = self._window.data
+        return self._data
+
+    def _move(self, count: int) -> None:
+        self._window.move(count)
+        self._data = self._window.data
 
     def read(self, rows: int) -> Block | None:
         """As many samples as make a block; their members' contents become columns at once."""
@@ -189,7 +197,7 @@ class Samples(FileRows):
         if not samples:
             return None
         block = self._node.block(self._window.data, samples)
-        self._window.move(consumed)
+        self._move(consumed)
         return block
 
     def _samples(self) -> Iterator[tuple[str, dict[str, Member], int]]:
@@ -255,19 +263,18 @@ class Samples(FileRows):
                 if member is None:
                     return
                 key, start = member.key, begin
-            self._window.move(self._behind(member))
+            self._move(self._behind(member))
 
     def recover(self) -> bool:
         """Behind the sample that is at fault, or at the next header that there is."""
-        self._window.move(self._go_on)
+        self._move(self._go_on)
         if not self._search:
             return self._behind_faulty()
         # Headers stand at multiples of a block, counted from the start of the archive.
-        self._window.move(BLOCK - self._window.position % BLOCK)
-        while self._window.fill(_SEARCH) >= BLOCK:
-            data = self._window.data
+        self._move(BLOCK - self._window.position % BLOCK)
+        while len(data := self._have(_SEARCH)) >= BLOCK:
             found = find_member(data)
-            self._window.move(found if found >= 0 else len(data) // BLOCK * BLOCK)
+            self._move(found if found >= 0 else len(data) // BLOCK * BLOCK)
             if found >= 0:
                 return self._behind_faulty()
         return False
@@ -275,14 +282,14 @@ class Samples(FileRows):
     def _behind_faulty(self) -> bool:
         """What is left of a sample that is at fault is no sample of its own."""
         key, self._faulty = self._faulty, None
-        while self._window.fill(BLOCK) >= BLOCK:
+        while len(self._have(BLOCK)) >= BLOCK:
             try:
                 member = read_member(self._have, 0, self._window.left)
             except TarFault:
                 return True
             if member is None or (member.key is not None and member.key != key):
                 return member is not None
-            self._window.move(self._behind(member))
+            self._move(self._behind(member))
         return False
 
     def close(self) -> None:

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -20,8 +20,7 @@ class TarFault(Exception):
     """What is wrong with an archive."""
 
 
-@dataclass(frozen=True, slots=True)
-class Member:
+class Member(NamedTuple):
     """A file of an archive. Places are those of its headers, its contents, and what comes behind it.
 
     `key` and `field` are None for what belongs to no sample: folders, links, names without a dot.
