@@ -286,7 +286,7 @@ def test_what_is_written_comes_back(
     # So that what does not fit the first rows comes after these have been written.
     monkeypatch.setattr(sink, "_LOOK_BYTES", 1000)
     source = Dataset.range(100).map(_mixed).with_options(fb.Options(memory="64KiB"))
-    getattr(source, f"to_{kind}")(tmp_path / ("a-{:02d}" if how else "a-00"), **how)
+    getattr(source, f"to_{kind}")(tmp_path / ("a-{shard:02d}" if how else "a-00"), **how)
     files = sorted(map(str, tmp_path.iterdir()))
     assert [Path(file).name for file in files] == [
         f"a-{i:02d}" for i in range({"shards": 3}.get(next(iter(how), ""), 4 if how else 1))

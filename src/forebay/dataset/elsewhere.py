@@ -91,7 +91,7 @@ class OtherDataset(TableDataset[T_co]):
         name up to the dot is the element's ``"__key__"``, or its number if it has none.
 
         Args:
-            path: the archive, or for several of them a pattern with a place for the number: ``"train-{:05d}.tar"``.
+            path: the archive, or for several a pattern with a place for the number: ``"train-{shard:05d}.tar"``.
             shards: so many archives with about as many samples in each. The number of elements has to be known.
             rows_per_file: begin a new archive after so many samples.
             progress: show a progress bar; by default on a terminal only.

@@ -139,7 +139,7 @@ class TableDataset(StoredDataset[T_co]):
         ``from_parquet`` gives back the same elements (named tuples and other classes as dicts).
 
         Args:
-            path: the file, or for several of them a pattern with a place for the number: ``"part-{:05d}.parquet"``.
+            path: the file, or for several a pattern with a place for the number: ``"part-{shard:05d}.parquet"``.
             shards: so many files with about as many rows in each. The number of elements has to be known.
             rows_per_file: begin a new file after so many rows.
             compression: ``"zstd"``, ``"snappy"``, ``"gzip"``, ``"brotli"``, ``"lz4"`` or None.
@@ -148,7 +148,7 @@ class TableDataset(StoredDataset[T_co]):
 
         >>> import os, tempfile
         >>> folder = tempfile.mkdtemp()
-        >>> Dataset.range(10).to_parquet(folder + "/part-{}.parquet", shards=2)
+        >>> Dataset.range(10).to_parquet(folder + "/part-{shard}.parquet", shards=2)
         >>> sorted(os.listdir(folder))
         ['part-0.parquet', 'part-1.parquet']
         """
@@ -170,7 +170,7 @@ class TableDataset(StoredDataset[T_co]):
         Forebay will read.
 
         Args:
-            path: the file, or for several of them a pattern with a place for the number: ``"part-{:05d}.arrow"``.
+            path: the file, or for several a pattern with a place for the number: ``"part-{shard:05d}.arrow"``.
             shards: so many files with about as many rows in each. The number of elements has to be known.
             rows_per_file: begin a new file after so many rows.
             compression: None, ``"zstd"`` or ``"lz4"``.

@@ -28,13 +28,18 @@ def file_names(call: str, path: Any, shards: Any, rows_per_file: Any, total: int
     else:
         return pattern, None
     try:
-        if pattern.format(0) == pattern.format(1):
+        if numbered(pattern, 0) == numbered(pattern, 1):
             raise IndexError
     except (IndexError, KeyError, ValueError):
         raise PlanError(
-            f"{call}({pattern!r}): the names of several files need a place for their number, as in 'part-{{:05d}}.x'"
+            f"{call}({pattern!r}): names of several files need a place for the number, as in 'part-{{shard:05d}}.x'"
         ) from None
     return pattern, rows
+
+
+def numbered(pattern: str, number: int) -> str:
+    """The name of a file: ``{shard}``, or ``{}`` for short, stands for its number."""
+    return pattern.format(number, shard=number)
 
 
 class FilesWriter(ABC):
@@ -66,7 +71,7 @@ class FilesWriter(ABC):
             block = block.slice(room, block.rows)
 
     def _open(self) -> OutputFile:
-        name = self._pattern if self._most is None else self._pattern.format(self._number)
+        name = self._pattern if self._most is None else numbered(self._pattern, self._number)
         self._output = OutputFile(name, atomic=True)
         self._number += 1
         self._in_file = 0
