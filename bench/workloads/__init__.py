@@ -7,9 +7,11 @@ from bench.workloads import (
     import_time,
     load,
     memory_scale,
+    parquet,
     prefetch,
     resume,
     startup,
+    tars,
     tuner,
     w0_map,
     w1_shuffle,
@@ -22,8 +24,6 @@ from bench.workloads import (
     w6b_disk_cache,
     w7_tokenize,
     w7b_decompress,
-    w8_parquet,
-    w9_tars,
 )
 
 WORKLOADS: tuple[Workload, ...] = (
@@ -40,8 +40,8 @@ WORKLOADS: tuple[Workload, ...] = (
     *load.WORKLOADS,
     *w7_tokenize.WORKLOADS,
     *w7b_decompress.WORKLOADS,
-    *w8_parquet.WORKLOADS,
-    *w9_tars.WORKLOADS,
+    *parquet.WORKLOADS,
+    *tars.WORKLOADS,
     *import_time.WORKLOADS,
     *resume.WORKLOADS,
     *startup.WORKLOADS,

@@ -317,3 +317,17 @@ def test_a_failure_leaves_nothing_and_what_was_there(tmp_path: Path) -> None:
     assert len(Dataset.from_parquet(tmp_path / "a-0")) == 3
     with pytest.raises(fb.DataError, match="element 0: value is a set"):
         Dataset.from_tensor_slices(np.array([{1}], object)).to_parquet(tmp_path / "b")
+
+
+def test_files_may_be_anywhere() -> None:
+    source = Dataset.range(50).map(lambda x: {"x": x, "name": f"row {x}"})
+    source.to_parquet("memory://tables/a-{shard}.parquet", shards=2)
+    source.to_arrow("memory://tables/a.arrow")
+    files = [f"memory://tables/a-{i}.parquet" for i in range(2)]
+    assert list(Dataset.from_parquet(files)) == list(source)
+    assert list(Dataset.from_parquet(files).shuffle(seed=1)) == list(source.shuffle(seed=1))
+    assert list(Dataset.from_parquet(Dataset.from_tensor_slices(files))) == list(source)
+    assert len(list(Dataset.from_parquet(files, filters=[("x", ">", 20)]))) == 29
+    assert list(Dataset.from_arrow("memory://tables/a.arrow")) == list(source)
+    with pytest.raises(fb.FileError, match="no such file"):
+        list(Dataset.from_parquet("memory://tables/none.parquet"))

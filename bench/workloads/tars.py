@@ -1,4 +1,4 @@
-"""W9: samples of WebDataset archives, one by one: a picture of 20 KB, a class and a caption, as bytes."""
+"""Samples of WebDataset archives, one by one: a picture of 20 KB, a class and a caption, as bytes."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def webdataset(files: list[str], rows: int) -> Open:
 
 WORKLOADS = (
     Workload(
-        name="w9",
+        name="tars",
         title="from_webdataset(): samples of a picture, a class and a caption",
         unit=ROWS_PER_SECOND,
         rows=ROWS,

@@ -1,4 +1,4 @@
-"""W8: a Parquet file to shuffled batches: float features, an embedding and a label."""
+"""A Parquet file to shuffled batches: float features, an embedding and a label."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ def _contender(name: str, library: str, build: Any, **more: Any) -> Any:
 
 WORKLOADS = (
     Workload(
-        name="w8",
+        name="parquet",
         title="from_parquet().shuffle().batch(256)",
         unit=ROWS_PER_SECOND,
         rows=ROWS,
