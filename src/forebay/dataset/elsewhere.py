@@ -109,7 +109,7 @@ class OtherDataset(TableDataset[T_co]):
 
         total = self._count("to_webdataset")
         pattern, rows = file_names("to_webdataset", path, shards, rows_per_file, total)
-        write_blocks(self._blocks(), ArchiveWriter(pattern, rows), total if total >= 0 else None, progress)
+        write_blocks(self._blocks(self._setup()), ArchiveWriter(pattern, rows), total if total >= 0 else None, progress)
 
     @staticmethod
     def from_indexable(
