@@ -205,7 +205,7 @@ class TableDataset(StoredDataset[T_co]):
         pattern, rows = file_names(call, path, shards, rows_per_file, total)
         setup = self._setup()
         # A group is there as rows, as Arrow's arrays and as pages at once.
-        size = min(parse_size(call, group_bytes, memory_left()), max(setup.ledger.budget // 8, 1 << 12))
+        size = min(parse_size(call, group_bytes, memory_left), max(setup.ledger.budget // 8, 1 << 12))
         writer = TableWriter(call, kind, pattern, rows, codec_of(call, kind, compression), size)
         write_blocks(self._blocks(setup), writer, total if total >= 0 else None, progress)
 
