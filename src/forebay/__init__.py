@@ -50,11 +50,12 @@ __all__ = [
     "TextLineDataset",
     "errors",
     "io",
+    "text",
     "watch",
 ]
 
 if TYPE_CHECKING:
-    from forebay import io
+    from forebay import io, text
     from forebay.dataset.files import TFRecordDataset
     from forebay.dataset.text import CsvDataset, FixedLengthRecordDataset, SqlDataset, TextLineDataset
     from forebay.observe import watch
@@ -67,6 +68,7 @@ else:
         "TFRecordDataset": "forebay.dataset.files",
         "TextLineDataset": "forebay.dataset.text",
         "io": "forebay.io",
+        "text": "forebay.text",
         "watch": "forebay.observe",
     }
 
@@ -76,4 +78,4 @@ else:
         from importlib import import_module
 
         module = import_module(_LAZY[name])
-        return module if name == "io" else getattr(module, name)
+        return module if name in ("io", "text") else getattr(module, name)

@@ -8,9 +8,9 @@ from numpy.typing import DTypeLike
 
 from forebay.block import flatten
 from forebay.block.spec import as_dtype
+from forebay.dataset.elsewhere import OtherDataset
 from forebay.dataset.static import StaticOrMethod
-from forebay.dataset.stored import StoredDataset
-from forebay.dataset.tables import TableSources
+from forebay.dataset.text_sources import TextSources
 from forebay.errors import PlanError
 from forebay.ops import Zip
 from forebay.plan import caller
@@ -25,7 +25,7 @@ T_co = TypeVar("T_co", covariant=True)
 U = TypeVar("U")
 
 
-class Dataset(TableSources, StoredDataset[T_co]):
+class Dataset(TextSources, OtherDataset[T_co]):
     """A lazy, immutable description of a stream of elements.
 
     Elements are NumPy arrays and scalars, bytes, str or other objects, alone or nested in dicts, tuples, named

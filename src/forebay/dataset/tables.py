@@ -1,298 +1,216 @@
-"""Datasets of files that are named by a pattern: ``list_files``, ``from_csv``, ``from_json``, ``from_npy``."""
+"""Datasets of tables: Parquet and Arrow."""
 
-import os
-from collections.abc import Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
+from forebay.dataset.stored import StoredDataset
 from forebay.errors import PlanError
-from forebay.plan import Node, caller
-from forebay.plan.check import flag, step_name, whole_number
+from forebay.plan import INFINITE, caller
+from forebay.plan.check import step_name
 
 if TYPE_CHECKING:
     from forebay.dataset import Dataset
 
-MAX_ERRORS = 100
-Pattern = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
+T_co = TypeVar("T_co", covariant=True)
 
 
-class TableSources:
-    """What ``Dataset`` offers for files. Formats are loaded when they are first used."""
-
-    @staticmethod
-    def list_files(
-        file_pattern: Any, shuffle: bool | None = None, seed: int | None = None, name: str | None = None
-    ) -> "Dataset[str]":
-        """The paths of all files that match a pattern, or one of several.
-
-        The files are looked for once, when the dataset is made. ``*`` and ``?`` stand for what is within one folder,
-        ``**`` for any folders; hidden files count. Where two patterns match one file, it comes twice.
-
-        Args:
-            file_pattern: a pattern, a list of patterns, or a dataset of them. Patterns may be URLs that fsspec knows.
-            shuffle: in random order, another one in every iteration; this is the default, as in tf.data. With False,
-                paths come in alphabetical order.
-            seed: fixes the order of every epoch for ever.
-            name: what to call this step in errors and plans.
-
-        >>> import tempfile
-        >>> import forebay as fb
-        >>> folder = tempfile.mkdtemp()
-        >>> for letter in "cab":
-        ...     with open(f"{folder}/{letter}.txt", "w") as file:
-        ...         _ = file.write(f"text {letter}")
-        >>> list(fb.TextLineDataset(fb.Dataset.list_files(f"{folder}/*.txt", shuffle=False)))
-        [b'text a', b'text b', b'text c']
-        """
-        from forebay.dataset import Dataset
-        from forebay.sources.files import FileNames
-
-        step_name("list_files", name)
-        shuffled = shuffle is None or flag("list_files", "shuffle", shuffle)
-        patterns = list(file_pattern) if isinstance(file_pattern, Dataset) else file_pattern
-        paths = _matching("list_files", patterns)
-        dataset = Dataset[str](FileNames.of(tuple(sorted(paths)), caller(), name))
-        return dataset.shuffle(seed=seed) if shuffled else dataset
+class TableDataset(StoredDataset[T_co]):
+    """A dataset that can be made of tables, and written to them."""
 
     @staticmethod
-    def from_csv(
-        file_pattern: Pattern,
-        column_names: Sequence[str] | None = None,
-        column_defaults: Sequence[Any] | Mapping[str, Any] | None = None,
-        label_name: str | None = None,
-        select_columns: Sequence[str | int] | None = None,
-        field_delim: str = ",",
-        use_quote_delim: bool = True,
-        na_value: str = "",
-        header: bool = True,
-        compression_type: str | None = None,
+    def from_parquet(
+        filenames: Any,
+        columns: list[str] | None = None,
+        filters: Any = None,
         *,
-        num_rows_for_inference: int = 100,
         num_parallel_reads: int | None = None,
-        buffer_size: int | None = None,
         on_error: str = "raise",
-        max_errors: int = MAX_ERRORS,
+        max_errors: int = 100,
+        index: bool = True,
         name: str | None = None,
     ) -> "Dataset[Any]":
-        r"""The records of CSV files, as dicts; with a label, as pairs of a dict and the label.
+        """The rows of Parquet files, as dicts of columns.
 
-        This is tf.data's ``make_csv_dataset`` without what it adds unasked: nothing is shuffled, repeated, batched or
-        prefetched. How records are read, and what is an error, is said at ``CsvDataset``.
+        Structs are dicts, lists are arrays, null is None; text is str, timestamps are datetime64 (in UTC), and
+        dictionaries are decoded. A file that ``to_parquet`` wrote gives back the elements that were written, if all
+        columns are read.
+
+        Row groups are decoded in pieces, so that none has to fit into the budget. Without filters, rows are read by
+        number: ``len`` is known, ``skip`` and resuming decode no more than one row group, and ``shuffle()`` needs no
+        buffer of rows. It does need every row group decoded, whose rows are then kept for the iterations to come: in
+        memory up to a quarter of the budget, the rest decoded in a file without a name. For data much larger than
+        memory, ``save`` it once and ``load`` that, or shuffle the names of files and then ``shuffle(buffer_size)``.
 
         Args:
-            file_pattern: a path, a pattern, or a list of them.
-            column_names: by default the header of the first file. All files must have the same header.
-            column_defaults: dtypes or defaults, for all columns that are selected or, in a dict, for some. A dtype
-                alone makes a column required.
-            label_name: the column that is the label.
-            select_columns: names or numbers of the columns that are wanted.
-            field_delim: what separates fields.
-            use_quote_delim: whether quotes mean anything.
-            na_value: a field that equals this counts as empty.
-            header: whether the first record of each file is a header.
-            compression_type: ``"GZIP"``, ``"ZLIB"``, or None or ``""`` for none.
-            num_rows_for_inference: the types of other columns are found out from so many records of the first file:
-                int32, int64, float32, float64 or bytes, whichever is the first that holds them all. Empty fields are
-                then 0, or no bytes.
-            num_parallel_reads: read so many files at once, and take one record from each in turn.
-            buffer_size: bytes to read at once, about 1 MiB by default.
-            on_error: ``"skip"`` passes over records that cannot be read and logs them (logger "forebay").
+            filenames: a path, a list of paths, or a dataset of paths. Paths may be URLs that fsspec knows.
+            columns: names of the columns to read; all by default.
+            filters: rows to keep: ``[("x", ">", 3), ("y", "in", ["a", "b"])]``, a list of such lists for alternatives,
+                or an expression as ``pyarrow.compute.field("x") > 3``. Row groups that cannot hold such rows, by
+                their statistics, are not read. Which rows there are is then not known before they have been read.
+            num_parallel_reads: read so many files at once, and take one row from each in turn.
+            on_error: ``"skip"`` passes over row groups that cannot be read and logs them (logger "forebay"); rows are
+                then read in order. ``"raise"`` raises FileError.
             max_errors: so many faults of one file are passed over; the next one is raised.
+            index: False reads files only in order, without looking at all of them first.
             name: what to call this step in errors and plans.
 
         >>> import tempfile
-        >>> import numpy as np
-        >>> path = tempfile.mkdtemp() + "/a.csv"
-        >>> with open(path, "w") as file:
-        ...     _ = file.write("id,size,name\n1,0.5,a\n2,1.5,b\n")
-        >>> list(Dataset.from_csv(path, label_name="id").take(1))
-        [({'size': np.float32(0.5), 'name': b'a'}, np.int32(1))]
-        >>> list(Dataset.from_csv(path, select_columns=["size"], column_defaults=[np.float64]))
-        [{'size': np.float64(0.5)}, {'size': np.float64(1.5)}]
+        >>> path = tempfile.mkdtemp() + "/a.parquet"
+        >>> Dataset.range(4).map(lambda x: {"x": x, "name": f"row {x}"}).to_parquet(path)
+        >>> next(iter(Dataset.from_parquet(path)))
+        {'x': np.int64(0), 'name': 'row 0'}
+        >>> list(Dataset.from_parquet(path, columns=["x"], filters=[("x", ">", 2)]))
+        [{'x': np.int64(3)}]
         """
         from forebay.dataset import Dataset
         from forebay.dataset.files import files_plan
-        from forebay.sources.csv import CsvTable, check_delimiter
-        from forebay.sources.csv_schema import table_fields
-        from forebay.sources.streamed import Look
-        from forebay.storage.streams import compression_of
+        from forebay.sources.tables import Tables
 
-        check_delimiter("from_csv", field_delim)
-        files = _matching("from_csv", file_pattern)
-        codec = compression_of("from_csv", compression_type)
-        dialect: dict[str, Any] = {
-            "header": flag("from_csv", "header", header),
-            "field_delim": field_delim,
-            "use_quote_delim": flag("from_csv", "use_quote_delim", use_quote_delim),
-            "na_value": os.fsencode(na_value),
-        }
-        fields = table_fields(
-            "from_csv",
-            Look(files[0], codec),
-            column_names,
-            column_defaults,
-            select_columns,
-            label_name,
-            num_rows_for_inference,
-            dialect,
-        )
+        step_name("from_parquet", name)
         read = partial(
-            CsvTable,
-            **fields,
-            **dialect,
-            compression=codec,
-            buffer_size=buffer_size,
+            Tables,
+            format="parquet",
+            columns=columns,
+            filters=filters,
             on_error=on_error,
             max_errors=max_errors,
+            by_number=index,
         )
-        return Dataset(files_plan("from_csv", files, num_parallel_reads, name, read))
+        return Dataset(files_plan("from_parquet", filenames, num_parallel_reads, name, read))
 
     @staticmethod
-    def from_json(
-        paths: Any,
-        spec: Any = None,
+    def from_arrow(
+        source: Any,
+        columns: list[str] | None = None,
         *,
-        defaults: Mapping[str, Any] | None = None,
-        compression_type: str | None = None,
-        buffer_size: int | None = None,
-        num_rows_for_inference: int = 100,
         num_parallel_reads: int | None = None,
         on_error: str = "raise",
-        max_errors: int = MAX_ERRORS,
+        max_errors: int = 100,
+        index: bool = True,
         name: str | None = None,
     ) -> "Dataset[Any]":
-        r"""The objects of JSON lines files (one object per line), as dicts.
+        """The rows of Arrow data, as dicts of columns: files, a table in memory, or a reader of record batches.
 
-        Objects within objects are dicts too, lists of numbers or strings are arrays; whole numbers are int64, others
-        float64, strings str. A leaf that is missing or null is None, unless there is a default for it; keys that are
-        not in the spec are passed over, and so are empty lines. orjson is used where it is installed.
+        Elements are as those of ``from_parquet``. Files may be of the file format (also called Feather), whose rows
+        are read by number, or of the streaming format, which is read in order. A record batch is decoded as a whole.
 
         Args:
-            paths: a path, a pattern, or a list of them; with a `spec`, a dataset of paths too.
-            spec: dicts with a ``TensorSpec`` or a dtype for each leaf. Without it, the first objects of the first
-                file tell which leaves there are, and of what types. ``object`` takes any value as it is.
-            defaults: what stands for leaves that are missing or null, by name, as in ``{"user.age": 0}``.
-            compression_type: ``"GZIP"``, ``"ZLIB"``, or None or ``""`` for none.
-            buffer_size: bytes to read at once, about 1 MiB by default.
-            num_rows_for_inference: how many objects to look at for the spec.
-            num_parallel_reads: read so many files at once, and take one object from each in turn.
-            on_error: ``"skip"`` passes over lines that are no objects or do not fit the spec, and logs them (logger
-                "forebay"). ``"raise"`` raises FileError, which names file, offset and reason.
+            source: a path, a list of paths or a dataset of paths; a ``pyarrow.Table`` or ``RecordBatch``, whose memory
+                is used as it is; a function that returns a ``RecordBatchReader``, called anew for every iteration; or
+                such a reader itself, which can be read only once.
+            columns: names of the columns to read; all by default.
+            num_parallel_reads: read so many files at once, and take one row from each in turn.
+            on_error: ``"skip"`` passes over record batches of files that cannot be read, see ``from_parquet``.
             max_errors: so many faults of one file are passed over; the next one is raised.
+            index: False reads files only in order, without looking at all of them first.
             name: what to call this step in errors and plans.
 
-        >>> import tempfile
-        >>> import numpy as np
-        >>> path = tempfile.mkdtemp() + "/a.jsonl"
-        >>> with open(path, "w") as file:
-        ...     _ = file.write('{"x": 1, "y": {"tags": ["a"]}}\n{"x": 2, "y": {"tags": []}}\n')
-        >>> list(Dataset.from_json(path))
-        [{'x': np.int64(1), 'y': {'tags': array(['a'], dtype=object)}},
-         {'x': np.int64(2), 'y': {'tags': array([], dtype=object)}}]
-        >>> list(Dataset.from_json(path, {"x": np.float32, "z": str}, defaults={"z": "?"}).take(1))
-        [{'x': np.float32(1.0), 'z': '?'}]
+        >>> import pyarrow as pa
+        >>> table = pa.table({"x": [1, 2, 3], "words": [["a"], [], ["b", "c"]]})
+        >>> list(Dataset.from_arrow(table))[2]
+        {'x': np.int64(3), 'words': array(['b', 'c'], dtype=object)}
         """
         from forebay.dataset import Dataset
         from forebay.dataset.files import files_plan
-        from forebay.sources.json_columns import declared, inferred
-        from forebay.sources.json_lines import JsonLines, first_objects
-        from forebay.sources.streamed import Look
-        from forebay.storage.streams import compression_of
+        from forebay.sources.arrow_memory import arrow_source, is_arrow
+        from forebay.sources.tables import Tables
 
-        codec = compression_of("from_json", compression_type)
-        if isinstance(paths, Dataset):
-            if spec is None:
-                raise PlanError("from_json(): a dataset of paths needs a spec, since there is no first file to look at")
-            files: Any = paths
-        else:
-            files = _matching("from_json", paths)
-        if spec is not None:
-            structure, leaves = declared("from_json", spec, defaults)
-        else:
-            rows = whole_number("from_json", "num_rows_for_inference", num_rows_for_inference, 1)
-            objects = first_objects(Look(files[0], codec), rows, on_error == "skip")
-            if not any(objects):
-                raise PlanError(f"from_json(): {files[0]} has no objects to tell what is in them; give a spec")
-            structure, leaves = inferred("from_json", objects, defaults)
+        step_name("from_arrow", name)
+        if is_arrow(source):
+            return Dataset(arrow_source("from_arrow", source, columns, name, caller()))
         read = partial(
-            JsonLines,
-            structure=structure,
-            leaves=leaves,
-            compression=codec,
-            buffer_size=buffer_size,
-            on_error=on_error,
-            max_errors=max_errors,
+            Tables, format="arrow", columns=columns, on_error=on_error, max_errors=max_errors, by_number=index
         )
-        return Dataset(files_plan("from_json", files, num_parallel_reads, name, read))
+        return Dataset(files_plan("from_arrow", source, num_parallel_reads, name, read))
 
-    @staticmethod
-    def from_npy(path: Any, name: str | None = None) -> "Dataset[Any]":
-        """The rows of arrays in ``.npy`` files, or in an ``.npz`` archive that is not compressed.
+    def to_parquet(
+        self,
+        path: Any,
+        *,
+        shards: int | None = None,
+        rows_per_file: int | None = None,
+        compression: str | None = "zstd",
+        row_group_bytes: int | str = "16MiB",
+        progress: bool | None = None,
+    ) -> None:
+        """Write all elements to Parquet files, which appear under their names when all of them are complete.
 
-        Rows are read by number, straight from the file: little of it is ever in memory, ``shuffle()`` needs no buffer,
-        and ``skip`` and resuming cost nothing. Arrays of Python objects, which are pickled, are refused, and so are
-        compressed archives, in which rows cannot be found.
+        There is a column for each leaf, as in ``save``: ``image``, ``0``, ``a.b``, or ``value`` for a lone one.
+        ``from_parquet`` gives back the same elements (named tuples and other classes as dicts).
 
         Args:
-            path: a path or URL; a list of paths, whose rows follow one another; or a dict of these, whose rows are
-                dicts. An archive gives dicts of its arrays.
-            name: what to call this step in errors and plans.
+            path: the file, or for several a pattern with a place for the number: ``"part-{shard:05d}.parquet"``.
+            shards: so many files with about as many rows in each. The number of elements has to be known.
+            rows_per_file: begin a new file after so many rows.
+            compression: ``"zstd"``, ``"snappy"``, ``"gzip"``, ``"brotli"``, ``"lz4"`` or None.
+            row_group_bytes: about how large a row group is before compression; it is in memory while it is written.
+            progress: show a progress bar; by default on a terminal only.
+
+        >>> import os, tempfile
+        >>> folder = tempfile.mkdtemp()
+        >>> Dataset.range(10).to_parquet(folder + "/part-{shard}.parquet", shards=2)
+        >>> sorted(os.listdir(folder))
+        ['part-0.parquet', 'part-1.parquet']
+        """
+        self._to_tables("to_parquet", "parquet", path, shards, rows_per_file, compression, row_group_bytes, progress)
+
+    def to_arrow(
+        self,
+        path: Any,
+        *,
+        shards: int | None = None,
+        rows_per_file: int | None = None,
+        compression: str | None = None,
+        batch_bytes: int | str = "1MiB",
+        progress: bool | None = None,
+    ) -> None:
+        """Write all elements to Arrow IPC files, as ``to_parquet`` does to Parquet files.
+
+        ``save`` writes the same kind of files with checksums and a manifest, and is the better choice for what only
+        Forebay will read.
+
+        Args:
+            path: the file, or for several a pattern with a place for the number: ``"part-{shard:05d}.arrow"``.
+            shards: so many files with about as many rows in each. The number of elements has to be known.
+            rows_per_file: begin a new file after so many rows.
+            compression: None, ``"zstd"`` or ``"lz4"``.
+            batch_bytes: about how large a record batch is.
+            progress: show a progress bar; by default on a terminal only.
 
         >>> import tempfile
-        >>> import numpy as np
-        >>> folder = tempfile.mkdtemp()
-        >>> np.save(f"{folder}/x.npy", np.arange(6).reshape(3, 2))
-        >>> list(Dataset.from_npy(f"{folder}/x.npy"))
-        [array([0, 1]), array([2, 3]), array([4, 5])]
-        >>> np.savez(f"{folder}/xy.npz", x=np.arange(6).reshape(3, 2), y=[1.0, 2.0, 3.0])
-        >>> next(iter(Dataset.from_npy(f"{folder}/xy.npz")))
-        {'x': array([0, 1]), 'y': np.float64(1.0)}
+        >>> path = tempfile.mkdtemp() + "/a.arrow"
+        >>> Dataset.range(3).to_arrow(path)
+        >>> list(Dataset.from_arrow(path))
+        [np.int64(0), np.int64(1), np.int64(2)]
         """
-        from forebay.dataset import Dataset
+        self._to_tables("to_arrow", "arrow", path, shards, rows_per_file, compression, batch_bytes, progress)
 
-        step_name("from_npy", name)
-        if isinstance(path, Mapping):
-            if not path:
-                raise PlanError("from_npy({}): there is no array")
-            return Dataset.zip({key: _arrays(each, name) for key, each in path.items()})
-        return _arrays(path, name)
+    def _to_tables(
+        self,
+        call: str,
+        kind: str,
+        path: Any,
+        shards: int | None,
+        rows_per_file: int | None,
+        compression: str | None,
+        group_bytes: int | str,
+        progress: bool | None,
+    ) -> None:
+        from forebay.sinks.files import file_names
+        from forebay.sinks.save import write_blocks
+        from forebay.sinks.tables import TableWriter, codec_of
+        from forebay.sizes import memory_left, parse_size
 
+        total = self._count(call)
+        pattern, rows = file_names(call, path, shards, rows_per_file, total)
+        setup = self._setup()
+        # A group is there as rows, as Arrow's arrays and as pages at once.
+        size = min(parse_size(call, group_bytes, memory_left), max(setup.ledger.budget // 8, 1 << 12))
+        writer = TableWriter(call, kind, pattern, rows, codec_of(call, kind, compression), size)
+        write_blocks(self._blocks(setup), writer, total if total >= 0 else None, progress)
 
-def _arrays(path: Any, name: str | None) -> "Dataset[Any]":
-    from forebay.dataset import Dataset
-    from forebay.sources.files import paths_of
-    from forebay.sources.npy import NpyRows, array_members
-
-    files = paths_of("from_npy", path)
-    if not files:
-        raise PlanError("from_npy([]): there is no file")
-
-    def rows(member: str | None) -> Node:
-        node = NpyRows(files=files, member=member, label=name, where=caller())
-        # A file that cannot be read is an error of this line.
-        node.cardinality()
-        return node
-
-    if not all(file.endswith(".npz") for file in files):
-        return Dataset(rows(None))
-    members = array_members(files[0])
-    if not members:
-        raise PlanError(f"from_npy({files[0]!r}): there is no array in it")
-    datasets = {member: Dataset[Any](rows(member)) for member in members}
-    lengths = {member: len(dataset) for member, dataset in datasets.items()}
-    if len(set(lengths.values())) > 1:
-        raise PlanError(f"from_npy({files[0]!r}): its arrays have different numbers of rows: {lengths}")
-    return Dataset.zip(datasets)
-
-
-def _matching(call: str, pattern: Any) -> list[str]:
-    """Paths of the files that patterns stand for; PlanError if there are none."""
-    from forebay.sources.files import paths_of
-    from forebay.storage.listing import matching
-
-    patterns = paths_of(call, pattern)
-    found = [path for each in patterns for path in matching(each)]
-    if not found:
-        listed = ", ".join(map(repr, patterns)) or "an empty list"
-        raise PlanError(f"{call}(): there is no file that matches {listed}")
-    return found
+    def _count(self, call: str) -> int:
+        total = self.cardinality()
+        if total == INFINITE:
+            raise PlanError(f"{call}(): the dataset is infinite; take() a part of it")
+        return total

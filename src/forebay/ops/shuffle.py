@@ -163,6 +163,7 @@ class _PermutedReads(Operator):
         if node.buffer_size is None or node.seed is None:
             raise InternalError("permuted reads need a buffer size and a seed")
         self._access = access
+        access.within(setup)
         self._size = node.buffer_size
         self._seed = node.seed
         self._each_epoch = node.reshuffle_each_iteration

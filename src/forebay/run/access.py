@@ -17,6 +17,12 @@ class Access(ABC):
     def __init__(self, length: int) -> None:
         self.length = length
 
+    def within(self, setup: Setup) -> None:
+        """Told before reading: the budget and the disk that rows kept between reads may use."""
+        for inner in (getattr(self, "_inner", None), *getattr(self, "_parts", ())):
+            if inner is not None:
+                inner.within(setup)
+
     @abstractmethod
     def gather(self, indices: Indices, epoch: int) -> Block:
         """The rows with these numbers, at least one, in this order."""
@@ -32,6 +38,7 @@ class ReadRows(Operator):
     def __init__(self, site: Site, access: Access, setup: Setup) -> None:
         super().__init__(site)
         self._access = access
+        access.within(setup)
         self._pace = Pace(setup.block_bytes, setup.unit, setup.first)
         self._position = 0
         self._epoch = 0

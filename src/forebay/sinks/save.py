@@ -4,7 +4,7 @@ import os
 import sys
 from collections.abc import Callable, Generator, Iterator
 from contextlib import closing, contextmanager
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -13,7 +13,7 @@ from forebay.errors import PlanError
 from forebay.plan.fingerprint import function_name
 from forebay.run import Site
 from forebay.run.calls import Call, RowCalls
-from forebay.storage.writer import DatasetWriter, ShardOf
+from forebay.storage.writer import ShardOf
 
 _NONE = (None, "NONE", "")
 
@@ -60,8 +60,21 @@ def shards_by(site: Site, shard_func: Callable[..., Any]) -> ShardOf:
     return shard_of
 
 
+class Writer(Protocol):
+    """What rows go to: ``finish`` puts everything in place, ``close`` without it leaves nothing."""
+
+    def add(self, block: Block) -> None:
+        """Take rows."""
+
+    def finish(self) -> object:
+        """Put everything in place."""
+
+    def close(self) -> None:
+        """Give up what was not finished."""
+
+
 def write_blocks(
-    blocks: Generator[Block, None, None], writer: DatasetWriter, total: int | None, progress: bool | None
+    blocks: Generator[Block, None, None], writer: Writer, total: int | None, progress: bool | None
 ) -> None:
     """Everything, or nothing at all if there is an error."""
     try:

@@ -52,6 +52,10 @@ class FileIndex(ABC):
 
     length: int
 
+    def within(self, setup: Setup) -> None:
+        """Told before reading: the budget and the disk that rows kept between reads may use."""
+        return
+
     @abstractmethod
     def read(self, start: int, stop: int) -> Block:
         """Rows start to stop, at least one."""
@@ -224,6 +228,11 @@ class _IndexedFiles(Access):
         self._indexes = indexes
         self._starts = np.concatenate([[0], np.cumsum([index.length for index in indexes])]).astype(np.int64)
         super().__init__(int(self._starts[-1]))
+
+    def within(self, setup: Setup) -> None:
+        """For each file."""
+        for index in self._indexes:
+            index.within(setup)
 
     def read(self, start: int, stop: int, epoch: int) -> Block:
         """In one piece from each file."""

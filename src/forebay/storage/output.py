@@ -36,6 +36,11 @@ class OutputFile:
             raise file_error(self.path, error) from error
 
     @property
+    def temporary(self) -> str | None:
+        """Where a local file is until it has its name; None for others."""
+        return None if self._remote else self._temporary
+
+    @property
     def closed(self) -> bool:
         """Whether nothing more can be written."""
         return self._file is None

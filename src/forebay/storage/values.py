@@ -109,7 +109,12 @@ def from_arrow(array: Any, dtype: np.dtype[Any]) -> NDArray[Any]:
     if stored.kind == "b":
         bits = np.unpackbits(np.frombuffer(data, np.uint8), count=stop, bitorder="little")
         return bits[start:].view(np.bool_)
-    return as_dtype(np.frombuffer(data, stored, stop)[start:], dtype)
+    values = np.frombuffer(data, stored, stop)[start:]
+    if stored.kind in "mM" and array.null_count:
+        # Other writers than Forebay leave anything underneath a null.
+        valid = array.is_valid().to_numpy(zero_copy_only=False)
+        values = np.where(valid, values, np.array("NaT", stored))
+    return as_dtype(values, dtype)
 
 
 def as_dtype(values: NDArray[Any], dtype: np.dtype[Any]) -> NDArray[Any]:

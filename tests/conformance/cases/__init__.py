@@ -15,6 +15,7 @@ from conformance.cases import (
     shuffles,
     sources,
     stored,
+    tables,
     texts,
 )
 
@@ -23,6 +24,7 @@ TABLES = (
     stored,
     files,
     texts,
+    tables,
     generators,
     rows,
     functions,

@@ -1,0 +1,106 @@
+"""Groups of rows that can only be decoded as a whole, decoded once and read by number from then on."""
+
+from collections.abc import Callable, Iterator
+from threading import Lock
+from typing import Any
+
+import numpy as np
+
+from forebay.block import Block, Indices, concat_blocks
+from forebay.ledger import Lease, Ledger
+from forebay.run import Setup
+from forebay.run.spill import SpillStore
+from forebay.run.spilled_rows import SpilledRows
+
+# The part of the budget that decoded groups may take up: a quarter.
+_SHARE = 4
+
+
+class DecodedGroups:
+    """Rows of groups, decoded when the first of them is asked for.
+
+    They are kept in memory as far as the ledger grants it, a quarter of the budget at most, and behind that in files
+    without a name. So no group is decoded twice, and memory holds no more than that and a piece of a group.
+    """
+
+    def __init__(self, starts: Indices, pieces: Callable[[int], Iterator[Block]]) -> None:
+        self._starts = starts
+        self._pieces = pieces
+        self._lock = Lock()
+        self._kept: dict[int, tuple[Indices, list[Block]]] = {}  # Where its blocks begin, and the blocks.
+        self._bytes = 0
+        self._lease: Lease | None = None
+        self._ledger: Ledger | None = None
+        self._spill: SpillStore | None = None
+        self._spilled: SpilledRows | None = None
+        self._on_disk: set[int] = set()
+
+    def __reduce__(self) -> Any:
+        return DecodedGroups, (self._starts, self._pieces)
+
+    def within(self, setup: Setup) -> None:
+        """The budget of whoever reads now. What was kept for somebody before counts in it from now on."""
+        with self._lock:
+            self._spill = setup.spill
+            if self._ledger is not setup.ledger:
+                self._ledger = setup.ledger
+                self._lease = setup.ledger.lease("decoded groups")
+                self._lease.note(self._bytes)
+
+    def gather(self, rows: Indices) -> Block:
+        """These rows, which come in ascending order."""
+        groups = np.searchsorted(self._starts, rows, "right") - 1
+        needed, first = np.unique(groups, return_index=True)
+        bounds = [*first.tolist(), len(rows)]
+        with self._lock:
+            blocks: list[Block] = []
+            for i, group in enumerate(needed.tolist()):
+                if group not in self._kept and group not in self._on_disk:
+                    self._decode(group)
+                mine = rows[bounds[i] : bounds[i + 1]]
+                if group in self._on_disk:
+                    assert self._spilled is not None
+                    blocks.append(self._spilled.take(mine))
+                else:
+                    blocks += _picked(*self._kept[group], mine - self._starts[group])
+        return concat_blocks(blocks)
+
+    def _decode(self, group: int) -> None:
+        blocks: list[Block] = []
+        size, at = 0, int(self._starts[group])
+        for block in self._pieces(group):
+            if size >= 0 and self._granted(self._bytes + size + block.nbytes):
+                blocks.append(block)
+                size += block.nbytes
+                continue
+            for early in blocks:
+                at = self._to_disk(early, at)
+            blocks, size = [], -1
+            at = self._to_disk(block, at)
+        if size < 0:
+            self._on_disk.add(group)
+            self._granted(self._bytes)
+        else:
+            self._bytes += size
+            self._kept[group] = np.cumsum([0, *(block.rows for block in blocks)]), blocks
+
+    def _granted(self, size: int) -> bool:
+        if self._lease is None or self._ledger is None:
+            return True
+        return size <= self._ledger.budget // _SHARE and self._lease.ask(size)
+
+    def _to_disk(self, block: Block, at: int) -> int:
+        if self._spilled is None:
+            self._spilled = SpilledRows(self._spill or SpillStore())
+        self._spilled.put(np.arange(at, at + block.rows), block)
+        return at + block.rows
+
+
+def _picked(begins: Indices, blocks: list[Block], rows: Indices) -> list[Block]:
+    """Ascending rows of a group from the blocks that it is kept in."""
+    cuts = np.searchsorted(rows, begins)
+    return [
+        block.take(rows[low:high] - begin)
+        for block, begin, low, high in zip(blocks, begins.tolist(), cuts.tolist(), cuts[1:].tolist())
+        if low < high
+    ]

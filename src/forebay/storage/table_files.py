@@ -1,0 +1,330 @@
+"""Files of tables, Parquet and Arrow IPC: their groups of rows, read in pieces.
+
+A group is a row group of Parquet, or a record batch of Arrow. Everything that a library raises comes out as FileError.
+"""
+
+import json
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+
+from forebay.block import Structure
+from forebay.errors import FileError, ForebayError
+from forebay.storage.arrow import arrow
+from forebay.storage.files import InputFile, is_url, open_file
+from forebay.storage.leaf import Leaf
+from forebay.storage.structures import structure_from_json
+
+OWN = b"forebay"
+"""The key of a schema's metadata that says what Forebay's columns hold."""
+
+# What columns are read with while a group is decoded in pieces, in all, and the least for each.
+_READ_BYTES, _LEAST_READ = 4 << 20, 1 << 14
+_MAX_ROWS = 1 << 16
+_PROBE = 64
+
+
+class TableFile(ABC):
+    """An open file. `group_rows` is None where only reading all of it would tell."""
+
+    path: str
+    schema: Any
+    group_rows: list[int] | None
+
+    @abstractmethod
+    def group(self, group: int, row: int, columns: Sequence[str], piece: int) -> Iterator[Any] | None:
+        """Record batches of a group from a row on, of about `piece` bytes each; None if there is no such group."""
+
+    def nulls(self) -> "dict[str, bool] | None":
+        """Whether there are nulls in columns, by their paths, as far as that is known; None if nothing is."""
+        return None
+
+    def may_match(self, group: int, condition: Any) -> bool:
+        """Whether a group can hold rows that meet a condition, by what is known without reading it."""
+        return True
+
+    @abstractmethod
+    def close(self) -> None:
+        """Let go of it."""
+
+
+def open_table(path: str, kind: str) -> TableFile:
+    """A file of tables, of the kind "parquet" or "arrow"."""
+    if kind == "parquet":
+        return _Parquet(path)
+    file = open_file(path)
+    head = np.zeros(6, np.uint8)
+    file.read_at(0, head)
+    if head.tobytes() == b"ARROW1":
+        return _Arrow(file)
+    return _ArrowStream(file)
+
+
+def own_columns(schema: Any) -> tuple[dict[str, Leaf], Structure | None]:
+    """What Forebay wrote into a schema about its columns and the elements they came from, if it was Forebay."""
+    text = (schema.metadata or {}).get(OWN)
+    if text is None:
+        return {}, None
+    try:
+        said = json.loads(text)
+        leaves = [Leaf.from_json(leaf) for leaf in said["leaves"]]
+        structure = structure_from_json(said["structure"]) if _plain(said["structure"]) else None
+    except (ForebayError, ValueError, TypeError, KeyError):
+        # Whoever wrote it, the columns themselves say enough.
+        return {}, None
+    return {leaf.name: leaf for leaf in leaves}, structure
+
+
+def _plain(structure: Any) -> bool:
+    """Whether it takes no class of anybody's: a file should not make a program import something."""
+    return structure is None or (structure["kind"] in ("dict", "tuple") and all(map(_plain, structure["children"])))
+
+
+@contextmanager
+def _reading(path: str, what: str) -> Iterator[None]:
+    try:
+        yield
+    except ForebayError:
+        raise
+    except Exception as error:
+        # Arrow raises many kinds, down to MemoryError for a length that cannot be.
+        text = " ".join(str(error).split()) or type(error).__name__
+        raise FileError(path, f"{what}: {text}") from error
+
+
+def _source(file: InputFile) -> Any:
+    """The file as Arrow reads it: by itself if it is a local one."""
+    pa = arrow()
+    return pa.PythonFile(_Ranges(file), mode="r") if is_url(file.path) else pa.OSFile(file.path)
+
+
+class _Parquet(TableFile):
+    def __init__(self, path: str) -> None:
+        self._opened = open_file(path)
+        self.path = path
+        import pyarrow.parquet as parquet
+
+        try:
+            with _reading(path, "is no Parquet file that can be read"):
+                self._parquet = parquet
+                self._meta = parquet.read_metadata(_source(self._opened))
+                self.schema = self._meta.schema.to_arrow_schema()
+                groups = [self._meta.row_group(i) for i in range(self._meta.num_row_groups)]
+                self.group_rows = [group.num_rows for group in groups]
+                self._bytes = [group.total_byte_size for group in groups]
+                if min(self.group_rows, default=0) < 0:
+                    raise ValueError("a row group has a negative number of rows")
+        except ForebayError:
+            self._opened.close()
+            raise
+        self._file: Any = None
+        self._columns = -1
+        self._row_bytes = 0.0
+        self._fragment: Any = None
+        self._pruned: tuple[Any, set[int]] | None = None
+
+    def group(self, group: int, row: int, columns: Sequence[str], piece: int) -> Iterator[Any] | None:
+        """Columns side by side, a piece at a time: no more of a group is in memory than that."""
+        assert self.group_rows is not None
+        return self._pieces(group, row, list(columns), piece) if group < len(self.group_rows) else None
+
+    def _pieces(self, group: int, row: int, columns: list[str], piece: int) -> Iterator[Any]:
+        assert self.group_rows is not None
+        left = self.group_rows[group]
+        with _reading(self.path, f"row group {group} cannot be read"):
+            file = self._for(len(columns))
+            if not self._row_bytes:
+                # Encoded sizes say little about decoded ones: a few rows tell.
+                first = next(file.iter_batches(min(_PROBE, max(left, 1)), row_groups=[group], columns=columns), None)
+                self._row_bytes = 1.0 if first is None else max(first.nbytes / max(first.num_rows, 1), 1.0)
+            rows = int(min(max(piece / self._row_bytes, 1), _MAX_ROWS))
+            for batch in file.iter_batches(rows, row_groups=[group], columns=columns):
+                left -= batch.num_rows
+                skipped = min(row, batch.num_rows)
+                row -= skipped
+                if batch.num_rows > skipped:
+                    self._row_bytes = max(self._row_bytes, batch.nbytes / batch.num_rows)
+                    yield batch.slice(skipped)
+            if left:
+                raise ValueError(f"its footer says {self.group_rows[group]:,} rows, {left:,} of them are missing")
+
+    def _for(self, columns: int) -> Any:
+        if self._file is None or self._columns != columns:
+            size = min(max(_READ_BYTES // max(columns, 1), _LEAST_READ), 1 << 20)
+            source = _source(self._opened)
+            self._file = self._parquet.ParquetFile(source, metadata=self._meta, buffer_size=size, pre_buffer=False)
+            self._columns = columns
+        return self._file
+
+    def nulls(self) -> "dict[str, bool] | None":
+        """By the statistics of all row groups."""
+        counts: dict[str, int] = {}
+        unknown: set[str] = set()
+        for i in range(self._meta.num_row_groups):
+            group = self._meta.row_group(i)
+            for j in range(group.num_columns):
+                column = group.column(j)
+                stats = column.statistics
+                if stats is None or not stats.has_null_count:
+                    unknown.add(column.path_in_schema)
+                else:
+                    counts[column.path_in_schema] = counts.get(column.path_in_schema, 0) + stats.null_count
+        return {path: count > 0 for path, count in counts.items() if path not in unknown}
+
+    def may_match(self, group: int, condition: Any) -> bool:
+        """By minimum and maximum of its columns."""
+        with _reading(self.path, "its statistics cannot be read"):
+            if self._fragment is None:
+                import pyarrow.dataset
+
+                form = pyarrow.dataset.ParquetFileFormat()
+                self._fragment = form.make_fragment(_source(self._opened))
+            if self._pruned is None or self._pruned[0] is not condition:
+                kept = self._fragment.subset(condition, schema=self.schema)
+                self._pruned = condition, {each.id for each in kept.row_groups}
+            return group in self._pruned[1]
+
+    def close(self) -> None:
+        """The file, and what Arrow keeps of it."""
+        self._file = self._fragment = None
+        self._opened.close()
+
+
+class _Arrow(TableFile):
+    """The file format: record batches can be read in any order."""
+
+    def __init__(self, file: InputFile) -> None:
+        self._opened = file
+        self.path = file.path
+        pa = arrow()
+        try:
+            with _reading(self.path, "is no Arrow file that can be read"):
+                self._reader = pa.ipc.open_file(_source(file))
+                self.schema = self._reader.schema
+                # One column is enough to count rows by: the others need not be decompressed.
+                options = pa.ipc.IpcReadOptions(included_fields=[_smallest(self.schema)])
+                counting = pa.ipc.open_file(_source(file), options=options)
+                self.group_rows = [counting.get_batch(i).num_rows for i in range(counting.num_record_batches)]
+        except ForebayError:
+            file.close()
+            raise
+        self._chosen: tuple[Any, Any] | None = None
+
+    def group(self, group: int, row: int, columns: Sequence[str], piece: int) -> Iterator[Any] | None:
+        """A record batch is decoded as a whole, and handed out in pieces."""
+        assert self.group_rows is not None
+        return self._pieces(group, row, tuple(columns), piece) if group < len(self.group_rows) else None
+
+    def _pieces(self, group: int, row: int, columns: tuple[str, ...], piece: int) -> Iterator[Any]:
+        pa = arrow()
+        with _reading(self.path, f"record batch {group} cannot be read"):
+            if self._chosen is None or self._chosen[0] != columns:
+                options = pa.ipc.IpcReadOptions(included_fields=[self.schema.get_field_index(name) for name in columns])
+                self._chosen = columns, pa.ipc.open_file(_source(self._opened), options=options)
+            batch = self._chosen[1].get_batch(group)
+            batch.validate()
+        yield from cut(batch, row, piece)
+
+    def close(self) -> None:
+        """The file, and what Arrow keeps of it."""
+        self._chosen = self._reader = None
+        self._opened.close()
+
+
+class _ArrowStream(TableFile):
+    """The streaming format: record batches one after another, from the first on."""
+
+    group_rows = None
+
+    def __init__(self, file: InputFile) -> None:
+        self._opened = file
+        self.path = file.path
+        try:
+            self._reader: Any = self._start()
+            self.schema = self._reader.schema
+        except ForebayError:
+            file.close()
+            raise
+
+    def _start(self) -> Any:
+        self._next = 0
+        with _reading(self.path, "is no Arrow file or stream that can be read"):
+            return arrow().ipc.open_stream(_source(self._opened))
+
+    def group(self, group: int, row: int, columns: Sequence[str], piece: int) -> Iterator[Any] | None:
+        """Those before it are read too."""
+        if group < self._next:
+            self._reader = self._start()
+        with _reading(self.path, f"record batch {group} cannot be read"):
+            while self._next <= group:
+                try:
+                    batch = self._reader.read_next_batch()
+                except StopIteration:
+                    return None
+                self._next += 1
+            batch.validate()
+            return cut(batch.select(list(columns)), row, piece)
+
+    def close(self) -> None:
+        """The file, and what Arrow keeps of it."""
+        self._reader = None
+        self._opened.close()
+
+
+def cut(batch: Any, row: int, piece: int) -> Iterator[Any]:
+    """A record batch from a row on, in slices of about so many bytes."""
+    step = max(1, int(piece * batch.num_rows / max(batch.nbytes, 1)))
+    for start in range(row, batch.num_rows, step):
+        yield batch.slice(start, step)
+
+
+def _smallest(schema: Any) -> int:
+    widths = []
+    for field in schema:
+        try:
+            widths.append(field.type.bit_width)
+        except ValueError:
+            widths.append(1 << 20)
+    return int(np.argmin(widths)) if widths else 0
+
+
+class _Ranges:
+    """An ``InputFile`` as a Python file, for Arrow to read from."""
+
+    def __init__(self, file: InputFile) -> None:
+        self._file = file
+        self._position = 0
+        self.closed = False
+
+    def read(self, size: int = -1) -> bytes:
+        left = max(self._file.size - self._position, 0)
+        data = np.empty(left if size is None or size < 0 else min(size, left), np.uint8)
+        got = self._file.read_at(self._position, data)
+        self._position += got
+        return data[:got].tobytes()
+
+    def seek(self, offset: int, whence: int = 0) -> int:
+        base = (0, self._position, self._file.size)[whence]
+        self._position = base + offset
+        return self._position
+
+    def tell(self) -> int:
+        return self._position
+
+    def readable(self) -> bool:
+        return True
+
+    def writable(self) -> bool:
+        return False
+
+    def seekable(self) -> bool:
+        return True
+
+    def flush(self) -> None:
+        """Nothing is written."""
+
+    def close(self) -> None:
+        self.closed = True
