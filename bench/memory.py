@@ -36,7 +36,12 @@ def descendants(pid: int) -> list[int]:
     """The processes below that one, at any depth."""
     found: list[int] = []
     for task in Path(f"/proc/{pid}/task").iterdir():
-        for child in (task / "children").read_text().split():
+        try:
+            children = (task / "children").read_text().split()
+        except FileNotFoundError:
+            # The thread has ended since it was listed.
+            continue
+        for child in children:
             found += [int(child), *descendants(int(child))]
     return found
 

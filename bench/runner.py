@@ -76,6 +76,14 @@ def _prepared(workload: Workload, quick: bool) -> Iterator[Path | None]:
         yield Path(name)
 
 
+def _installed(library: str) -> bool:
+    try:
+        return importlib.util.find_spec(library) is not None
+    except ModuleNotFoundError:
+        # What it is a part of is not there either.
+        return False
+
+
 def run(
     workload: Workload,
     contenders: Iterable[Contender],
@@ -86,7 +94,7 @@ def run(
     """Measure every contender once per round, A B C A B C: a slow spell of the machine hits them alike."""
     outcomes = [Outcome(each, workload.rows_for(each, quick)) for each in contenders]
     for outcome in outcomes:
-        if importlib.util.find_spec(outcome.contender.library) is None:
+        if not _installed(outcome.contender.library):
             outcome.problem = NOT_INSTALLED
     with _prepared(workload, quick) as folder:
         for index in range(rounds):

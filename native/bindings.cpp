@@ -228,6 +228,7 @@ NB_MODULE(_native, m) {
         "Copy row i into the field at `offset` of record places[i].");
   m.def("gather_rows", &gather_rows, nb::arg("records").noconvert(), nb::arg("stride"), nb::arg("offset"), nb::arg("places").noconvert(), nb::arg("rows").noconvert(),
         "Copy the field at `offset` of record places[i] into row i.");
+  forebay_bindings::bind_images(m);
   forebay_bindings::bind_records(m);
   forebay_bindings::bind_text(m);
   // Parsers may live as long as the interpreter, in functions of modules: that is no leak.

@@ -5,6 +5,7 @@
 
 namespace forebay_bindings {
 
+void bind_images(nanobind::module_& m);
 void bind_records(nanobind::module_& m);
 void bind_text(nanobind::module_& m);
 

@@ -49,13 +49,14 @@ __all__ = [
     "TensorSpec",
     "TextLineDataset",
     "errors",
+    "image",
     "io",
     "text",
     "watch",
 ]
 
 if TYPE_CHECKING:
-    from forebay import io, text
+    from forebay import image, io, text
     from forebay.dataset.files import TFRecordDataset
     from forebay.dataset.text import CsvDataset, FixedLengthRecordDataset, SqlDataset, TextLineDataset
     from forebay.observe import watch
@@ -67,6 +68,7 @@ else:
         "SqlDataset": "forebay.dataset.text",
         "TFRecordDataset": "forebay.dataset.files",
         "TextLineDataset": "forebay.dataset.text",
+        "image": "forebay.image",
         "io": "forebay.io",
         "text": "forebay.text",
         "watch": "forebay.observe",
@@ -78,4 +80,4 @@ else:
         from importlib import import_module
 
         module = import_module(_LAZY[name])
-        return module if name in ("io", "text") else getattr(module, name)
+        return module if name in ("image", "io", "text") else getattr(module, name)

@@ -45,6 +45,14 @@ class Parser:
     ) -> tuple[list[tuple[Any, Any, Any]], tuple[int, int, int, int]]: ...
     def parse_list(self, records: list[bytes]) -> tuple[list[tuple[Any, Any, Any]], tuple[int, int, int, int]]: ...
 
+def resize(
+    images: NDArray[Any],
+    row_starts: NDArray[np.int64],
+    row_weights: NDArray[np.float32],
+    column_starts: NDArray[np.int64],
+    column_weights: NDArray[np.float32],
+    out: NDArray[Any],
+) -> None: ...
 def write_examples(
     features: list[tuple[bytes, int, Any, NDArray[np.int64]]], count: int
 ) -> tuple[NDArray[np.uint8], NDArray[np.int64]]: ...

@@ -57,15 +57,17 @@ def test_quick_run_of_forebay_writes_verified_samples(tmp_path):
 def test_an_unknown_workload_is_refused_with_the_list_of_names():
     done = python_m_bench("w9")
     assert done.returncode == 2
-    names = "w0, w1, w1b, w2, w3, w3-batch, w3b, w3c, w5, w5b, w6, w6b, scale, load, w7, w7-short, w7b, csv, text"
+    names = "w0, w1, w1b, w2, w3, w3-batch, w3b, w3c, w4, w4b, w4b-psnr, w5, w5b, w6, w6b, scale, load, w7, w7-short"
     assert f"no workload w9; there are {names}" in done.stderr
 
 
 def test_a_library_that_is_absent_is_reported_and_not_run():
     workload = find("w0")
-    absent = replace(workload.contenders[-1], library="no_such_library")
-    result = runner.run(workload, [absent], rounds=1, quick=True, report=lambda where, outcome: None)
-    assert [outcome.problem for outcome in result.outcomes] == ["not installed"]
+    absent = [
+        replace(workload.contenders[-1], name=name, library=name) for name in ("no_such_library", "no_such.library")
+    ]
+    result = runner.run(workload, absent, rounds=1, quick=True, report=lambda where, outcome: None)
+    assert [outcome.problem for outcome in result.outcomes] == ["not installed"] * 2
     assert [verdict.reached for verdict in result.verdicts()] == [None, None]
 
 

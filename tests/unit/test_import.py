@@ -23,6 +23,8 @@ HEAVY = [
     "psutil",
     "matplotlib",
     "hypothesis",
+    "cv2",
+    "simplejpeg",
 ]
 
 

@@ -1,6 +1,7 @@
 """The fluent face of Forebay: sources make datasets, and every method of one makes another."""
 
-from collections.abc import Callable
+import os
+from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
 import numpy as np
@@ -150,6 +151,85 @@ class Dataset(TextSources, OtherDataset[T_co]):
         """
         return Dataset(
             Counter(start=start, step=step, dtype=as_dtype("counter", "dtype", dtype), label=name, where=caller())
+        )
+
+    @staticmethod
+    def from_images(
+        folder: str | os.PathLike[str],
+        labels: str | Callable[[str], Any] | None = "folders",
+        *,
+        size: tuple[int, int] | None = None,
+        channels: int = 3,
+        method: str = "bilinear",
+        antialias: bool = False,
+        exact: bool = False,
+        dtype: DTypeLike = np.uint8,
+        class_names: Sequence[str] | None = None,
+        as_dict: bool = False,
+        shuffle: bool = False,
+        seed: int | None = None,
+        num_parallel_calls: int | None = AUTOTUNE,
+        on_error: str = "raise",
+        max_errors: int = 100,
+        max_pixels: int | None = None,
+        name: str | None = None,
+    ) -> "Dataset[Any]":
+        """The images anywhere below a folder, with labels: JPEG, PNG, GIF (the first frame), BMP and WebP.
+
+        Images are read and decoded where they come out. ``shuffle()``, ``skip`` and ``shard`` move paths, not pixels.
+        Needs ``forebay[image]``.
+
+        Args:
+            folder: a path, or a URL that fsspec knows.
+            labels: ``"folders"`` gives pairs of an image and the number of the folder that it is in, in the order of
+                the folders' names. A function gets the path and returns the label. With None there are images alone.
+            size: the height and width that all images are resized to; without it, they keep their own.
+            channels: 1 for grey, 3 for colours, 4 for colours and opacity.
+            method: as in ``fb.image.resize``.
+            antialias: as in ``fb.image.resize``.
+            exact: decode large JPEG images whole before they are resized; see ``fb.image.decode_and_resize``.
+            dtype: of images that are resized: uint8, or float32 for values that are not rounded.
+            class_names: the folders that count, in the order of their numbers; by default all, in alphabetical order.
+            as_dict: dicts of ``"image"`` and ``"label"`` instead of pairs.
+            shuffle: put paths into a random order first. ``shuffle()`` afterwards does the same, except with
+                ``on_error="skip"``, where it would have to keep decoded images.
+            seed: that of `shuffle`.
+            num_parallel_calls: decode so many images at the same time.
+            on_error: ``"skip"`` leaves out files that are missing or broken, and logs them (logger "forebay").
+                ``"raise"`` raises FileError.
+            max_errors: so many files are left out; the next one is raised.
+            max_pixels: larger images are refused before anything is allocated for them; 200 million by default.
+            name: what to call this step in errors and plans.
+
+        >>> import tempfile, pathlib, simplejpeg
+        >>> folder = pathlib.Path(tempfile.mkdtemp())
+        >>> for animal in ("cat", "dog"):
+        ...     _ = (folder / animal).mkdir()
+        ...     _ = (folder / animal / "1.jpg").write_bytes(simplejpeg.encode_jpeg(np.zeros((30, 40, 3), np.uint8)))
+        >>> [(image.shape, label) for image, label in Dataset.from_images(folder, size=(8, 8))]
+        [((8, 8, 3), np.int64(0)), ((8, 8, 3), np.int64(1))]
+        """
+        # Few programs read images, and all of them import Forebay.
+        from forebay.dataset.images import image_dataset
+
+        return image_dataset(
+            folder,
+            labels,
+            size=size,
+            channels=channels,
+            method=method,
+            antialias=antialias,
+            exact=exact,
+            dtype=dtype,
+            class_names=class_names,
+            as_dict=as_dict,
+            shuffle=shuffle,
+            seed=seed,
+            num_parallel_calls=num_parallel_calls,
+            on_error=on_error,
+            max_errors=max_errors,
+            max_pixels=max_pixels,
+            name=name,
         )
 
     @StaticOrMethod

@@ -1,4 +1,4 @@
-"""Functions given to ``map`` that are known to be a parser, so that it can be given whole columns."""
+"""Functions given to ``map`` that are known to have another form, which takes whole columns."""
 
 import builtins
 import dis
@@ -8,6 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 from forebay.errors import PlanError
+from forebay.io.column_function import ColumnFunction
 from forebay.io.example import BatchParser, ExampleParser, parse_example, parse_single_example
 
 _ELEMENT = object()
@@ -21,13 +22,14 @@ class _NotSimple(Exception):
     """The function does more than call another one."""
 
 
-def column_form(function: Callable[..., Any]) -> ExampleParser | BatchParser | None:
+def column_form(function: Callable[..., Any]) -> ExampleParser | BatchParser | ColumnFunction | None:
     """What does the same as the function on whole columns; None if that is not certain.
 
-    Certain are an ``ExampleParser``, a ``functools.partial`` of a parser, and a function of one argument whose code is
-    exactly one call of a parser with that argument and with features that are a global, captured or constant value.
+    Certain are a ``ColumnFunction``, an ``ExampleParser``, a ``functools.partial`` of a parser, and a function of one
+    argument whose code is exactly one call of a parser with that argument and with features that are a global,
+    captured or constant value.
     """
-    if isinstance(function, ExampleParser):
+    if isinstance(function, (ExampleParser, ColumnFunction)):
         return function
     try:
         if isinstance(function, functools.partial):

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from forebay.block import Block, Cursor, Indices
-from forebay.errors import DataError, ForebayError, FunctionError
+from forebay.errors import DataError, FileError, ForebayError, FunctionError
 from forebay.ledger import Lease, Ledger
 from forebay.run.gate import Gate
 from forebay.run.meter import Meter
@@ -39,8 +39,12 @@ class Site:
         """The error for an element that cannot go through this operator."""
         return DataError(f"{self}, element {index}: {text}")
 
-    def function_error(self, index: int, function: str, cause: Exception) -> FunctionError:
-        """The error for a user's function that raised."""
+    def function_error(self, index: int, function: str, cause: Exception) -> ForebayError:
+        """The error for a user's function that raised. A file that cannot be read is told as what it is."""
+        if isinstance(cause, FileError):
+            failure = cause.read_by(f"{self}, element {index}")
+            failure.__cause__ = cause
+            return failure
         error = FunctionError(f"{self}, element {index}: {function} raised {type(cause).__name__}: {_text(cause)}")
         error.__cause__ = cause
         return error

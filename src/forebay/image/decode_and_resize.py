@@ -1,0 +1,154 @@
+"""Images from bytes to one size, decoded no larger than that takes."""
+
+import threading
+from math import prod
+from typing import Any
+
+import numpy as np
+from numpy.typing import DTypeLike, NDArray
+
+from forebay.errors import PlanError
+from forebay.image.resize import METHODS, checked_size, fitting, resize
+from forebay.io.column_function import FillsArray
+from forebay.io.decode import image_pixels, jpeg_pixels, read_bytes
+from forebay.io.image_header import MAX_PIXELS, ImageHeader, image_header
+
+Image = NDArray[Any]
+
+# Images that become smaller than this share of their size do not show how colours were spread over pixels.
+_SMALLER = 1.5
+# Pages of memory that a decoder writes to for the first time cost as much as a good part of its work.
+_MOST_KEPT = 64 << 20
+_kept = threading.local()
+
+
+class DecodeAndResize(FillsArray):
+    """``decode_and_resize`` with its settings, as a function for ``map``; see there.
+
+    Images are written one behind another into one array, of which batches are views as long as they are no larger
+    than a block, about 1 MiB.
+
+    >>> import forebay as fb
+    >>> import simplejpeg
+    >>> data = [simplejpeg.encode_jpeg(np.full((40, 60, 3), i, np.uint8)) for i in range(4)]
+    >>> batch, = fb.Dataset.from_tensor_slices(data).map(fb.image.DecodeAndResize((8, 8))).batch(4)
+    >>> batch.shape, batch.dtype
+    ((4, 8, 8, 3), dtype('uint8'))
+    """
+
+    text = False
+
+    def __init__(
+        self,
+        size: tuple[int, int],
+        method: str = "bilinear",
+        *,
+        channels: int = 3,
+        preserve_aspect_ratio: bool = False,
+        antialias: bool = False,
+        exact: bool = False,
+        dtype: DTypeLike = np.uint8,
+        max_pixels: int = MAX_PIXELS,
+    ) -> None:
+        self.size = checked_size("decode_and_resize", size)
+        if method not in METHODS:
+            raise PlanError(f"decode_and_resize(method={method!r}): method must be one of {', '.join(METHODS)}")
+        if channels not in (1, 3, 4):
+            raise PlanError(f"decode_and_resize(channels={channels!r}): channels must be 1, 3 or 4")
+        self.method = method
+        self.channels = channels
+        self.preserve_aspect_ratio = preserve_aspect_ratio
+        self.antialias = antialias
+        # Nearest is for images whose values are names of things, which have no mean.
+        self.exact = exact or method == "nearest"
+        self.dtype = np.dtype(dtype)
+        self.max_pixels = max_pixels
+        self.shape = None if preserve_aspect_ratio else (*self.size, channels)
+
+    def make(self, value: Any, out: Any = None) -> Image:
+        """The image, in `out` if that is given."""
+        data = read_bytes("decode_and_resize", value)
+        header = image_header("decode_and_resize", data, self.max_pixels)
+        size = self.size
+        if self.preserve_aspect_ratio:
+            # Of the image as it is stored: a smaller one is not of quite the same proportions.
+            size = fitting(header.height, header.width, *size)
+        pixels = self._pixels(data, header, size)
+        return resize(pixels, size, self.method, antialias=self.antialias, dtype=self.dtype, out=out)
+
+    def _pixels(self, data: bytes, header: ImageHeader, size: tuple[int, int]) -> Image:
+        if header.kind != "JPEG" or self.channels == 4:
+            return image_pixels("decode_and_resize", data, header, self.channels)
+        shrinks = min(header.height / size[0], header.width / size[1])
+        ratio = 1
+        while not self.exact and ratio < 8 and shrinks >= 2 * ratio:
+            ratio *= 2
+        smaller = -(-header.height // ratio), -(-header.width // ratio)
+        return jpeg_pixels(
+            "decode_and_resize",
+            data,
+            header,
+            self.channels,
+            least=smaller if ratio > 1 else (0, 0),
+            factor=ratio,
+            fastupsample=not self.exact and shrinks >= _SMALLER,
+            buffer=_buffer(prod(smaller) * max(self.channels, header.channels)),
+        )
+
+
+def _buffer(size: int) -> Any:
+    """Memory of this thread that the last image was decoded to; None for images that are too large to keep."""
+    if size > _MOST_KEPT:
+        return None
+    memory = getattr(_kept, "memory", None)
+    if memory is None or len(memory) < size:
+        memory = _kept.memory = np.empty(size, np.uint8)
+    return memory[:size]
+
+
+def decode_and_resize(
+    contents: Any,
+    size: tuple[int, int],
+    method: str = "bilinear",
+    *,
+    channels: int = 3,
+    preserve_aspect_ratio: bool = False,
+    antialias: bool = False,
+    exact: bool = False,
+    dtype: DTypeLike = np.uint8,
+    max_pixels: int = MAX_PIXELS,
+) -> Image:
+    """An encoded image in another size. A JPEG image is decoded no larger than that takes.
+
+    JPEG images can be decoded 2, 4 or 8 times smaller in less time. The smallest that is not smaller than `size` is
+    used, and resized from there. What comes out differs a little from what resizing the whole image gives, mostly in
+    details too fine for the new size. ``DecodeAndResize`` does the same faster for many images.
+
+    Args:
+        contents: the bytes of a JPEG, PNG, GIF, BMP or WebP file. Of an animation, the first frame counts.
+        size: the new height and width.
+        method: as for ``resize``. With ``"nearest"``, images are always decoded whole.
+        channels: 1 for grey, 3 for colours, 4 for colours and opacity.
+        preserve_aspect_ratio: `size` is the most that both sides may be; the image keeps its proportions.
+        antialias: as for ``resize``.
+        exact: decode images whole: the same as ``resize(decode_image(contents), size)``.
+        dtype: uint8 (rounded), or any other that ``resize`` takes.
+        max_pixels: refuse larger images, before anything is allocated for them.
+
+    >>> import forebay as fb
+    >>> import simplejpeg
+    >>> data = simplejpeg.encode_jpeg(np.full((300, 400, 3), 77, np.uint8))
+    >>> fb.image.decode_and_resize(data, (64, 64)).mean()
+    np.float64(77.0)
+    """
+    make = DecodeAndResize(
+        size,
+        method,
+        channels=channels,
+        preserve_aspect_ratio=preserve_aspect_ratio,
+        antialias=antialias,
+        exact=exact,
+        dtype=dtype,
+        max_pixels=max_pixels,
+    )
+    return make.make(contents)

@@ -1,0 +1,295 @@
+"""Images from bytes to arrays. The interpreter's lock is free while simplejpeg and OpenCV decode."""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import DTypeLike, NDArray
+
+from forebay.errors import DataError, PlanError
+from forebay.io.image_header import MAX_PIXELS, ImageHeader, image_header
+
+Image = NDArray[Any]
+
+_DCT_METHODS = ("", "INTEGER_FAST", "INTEGER_ACCURATE")
+_DTYPES = tuple(np.dtype(each) for each in (np.uint8, np.uint16, np.float32))
+# Brightness of red, green and blue, in parts of 2**15 as libpng weighs them.
+_LUMA = np.array([9798, 19235, 3735], np.int64)
+
+
+def decode_jpeg(
+    contents: Any,
+    channels: int = 0,
+    ratio: int = 1,
+    *,
+    fancy_upscaling: bool = True,
+    try_recover_truncated: bool = False,
+    dct_method: str = "",
+    max_pixels: int = MAX_PIXELS,
+) -> Image:
+    """A JPEG image as an array of shape (height, width, channels) and dtype uint8, the same as TensorFlow's.
+
+    Needs ``forebay[image]``. Orientation tags are not looked at. CMYK images come out in red, green and blue.
+
+    Args:
+        contents: the bytes of the file.
+        channels: 1 for grey, 3 for colours, 0 for what the image has.
+        ratio: 2, 4 or 8 decode the image that many times smaller, which takes less time.
+        fancy_upscaling: smooth colours that are stored in a lower resolution. Without, a little faster.
+        try_recover_truncated: give an image that is cut short as far as it goes, instead of an error.
+        dct_method: ``"INTEGER_ACCURATE"`` takes a little more time than ``"INTEGER_FAST"``, which ``""`` means.
+        max_pixels: refuse larger images, before anything is allocated for them.
+
+    >>> import forebay as fb
+    >>> import simplejpeg
+    >>> data = simplejpeg.encode_jpeg(np.full((40, 60, 3), 128, np.uint8))
+    >>> fb.io.decode_jpeg(data).shape, fb.io.decode_jpeg(data, channels=1, ratio=4).shape
+    ((40, 60, 3), (10, 15, 1))
+    """
+    data = read_bytes("decode_jpeg", contents)
+    _one_of("decode_jpeg", "channels", channels, (0, 1, 3))
+    _one_of("decode_jpeg", "ratio", ratio, (1, 2, 4, 8))
+    _one_of("decode_jpeg", "dct_method", dct_method, _DCT_METHODS)
+    header = _header_of("decode_jpeg", "JPEG", data, max_pixels)
+    least = (-(-header.height // ratio), -(-header.width // ratio)) if ratio > 1 else (0, 0)
+    return jpeg_pixels(
+        "decode_jpeg",
+        data,
+        header,
+        channels or min(header.channels, 3),
+        least=least,
+        factor=ratio,
+        fastdct=dct_method != "INTEGER_ACCURATE",
+        fastupsample=not fancy_upscaling,
+        strict=not try_recover_truncated,
+    )
+
+
+def jpeg_pixels(
+    call: str,
+    data: bytes,
+    header: ImageHeader,
+    channels: int,
+    *,
+    least: tuple[int, int] = (0, 0),
+    factor: float = 1,
+    fastdct: bool = True,
+    fastupsample: bool = False,
+    strict: bool = True,
+    buffer: Any = None,
+) -> Image:
+    """The pixels of a JPEG image, made smaller by `factor` or more as long as its sides stay at `least`.
+
+    `buffer` is memory that they may be in.
+    """
+    library = jpeg_library(call)
+    ink = header.channels == 4
+    settings = {
+        "colorspace": "CMYK" if ink else "GRAY" if channels == 1 else "RGB",
+        "fastdct": fastdct,
+        "fastupsample": fastupsample,
+        "min_height": least[0],
+        "min_width": least[1],
+        "min_factor": factor,
+        "buffer": buffer,
+    }
+    try:
+        pixels = library.decode_jpeg(data, strict=strict, **settings)
+    except ValueError as error:
+        if "remature end" in str(error) or not strict:
+            raise _broken(call, data, error) from None
+        # Bytes too many, odd markers, bits that mean nothing: TensorFlow's decoder passes over them too.
+        try:
+            pixels = library.decode_jpeg(data, strict=False, **settings)
+        except ValueError as final:
+            raise _broken(call, data, final) from None
+    if ink:
+        # Adobe's programs store inks inverted, and tell so by a mark of their own.
+        inks = pixels.astype(np.uint16) if b"Adobe" in data[: 1 << 16] else 255 - pixels.astype(np.uint16)
+        pixels = _with_channels((inks[..., :3] * inks[..., 3:] // 255).astype(np.uint8), channels)
+    return pixels  # type: ignore[no-any-return]
+
+
+def _broken(call: str, data: bytes, error: Exception) -> DataError:
+    reason = str(error).strip().replace("\n", " ") or "no reason given"
+    return DataError(f"{call}(): the JPEG image of {len(data):,} bytes is cut short or damaged: {reason}")
+
+
+def decode_png(contents: Any, channels: int = 0, dtype: DTypeLike = np.uint8, *, max_pixels: int = MAX_PIXELS) -> Image:
+    """A PNG image as an array of shape (height, width, channels), the same as TensorFlow's.
+
+    Grey made of 16 bits of each colour may differ by 2 parts of 65,535. Needs ``forebay[image]``.
+
+    Args:
+        contents: the bytes of the file. Checksums are verified.
+        channels: 1 for grey, 3 for colours, 4 for colours and opacity, 0 for what the image has (2: grey and opacity).
+        dtype: uint8, or uint16 for all there is in an image of 16 bits.
+        max_pixels: refuse larger images, before anything is allocated for them.
+
+    >>> import cv2
+    >>> import forebay as fb
+    >>> data = cv2.imencode(".png", np.full((2, 3, 4), 9, np.uint8))[1].tobytes()
+    >>> fb.io.decode_png(data).shape, fb.io.decode_png(data, channels=1)[0, 0]
+    ((2, 3, 4), array([9], dtype=uint8))
+    """
+    data = read_bytes("decode_png", contents)
+    _one_of("decode_png", "channels", channels, (0, 1, 3, 4))
+    wanted = np.dtype(dtype)
+    _one_of("decode_png", "dtype", wanted, _DTYPES[:2])
+    return _png("decode_png", data, _header_of("decode_png", "PNG", data, max_pixels), channels, wanted)
+
+
+def decode_image(
+    contents: Any,
+    channels: int | None = None,
+    dtype: DTypeLike = np.uint8,
+    expand_animations: bool = True,
+    *,
+    max_pixels: int = MAX_PIXELS,
+) -> Image:
+    """A JPEG, PNG, GIF, BMP or WebP image as an array of shape (height, width, channels).
+
+    Needs ``forebay[image]``.
+
+    Args:
+        contents: the bytes of the file, whose format is found by how they begin.
+        channels: 1 for grey, 3 for colours, 4 for colours and opacity, 0 or None for what the image has.
+        dtype: uint8, uint16, or float32 for values from 0 to 1.
+        expand_animations: give all frames of a GIF, of shape (frames, height, width, channels), even if it has only
+            one; otherwise the first.
+        max_pixels: refuse larger images, and animations with more pixels together, before anything is allocated.
+
+    >>> import cv2
+    >>> import forebay as fb
+    >>> data = cv2.imencode(".bmp", np.zeros((2, 3, 3), np.uint8))[1].tobytes()
+    >>> fb.io.decode_image(data, dtype=np.float32).shape
+    (2, 3, 3)
+    """
+    data = read_bytes("decode_image", contents)
+    _one_of("decode_image", "channels", channels, (None, 0, 1, 3, 4))
+    wanted = np.dtype(dtype)
+    _one_of("decode_image", "dtype", wanted, _DTYPES)
+    header = image_header("decode_image", data, max_pixels)
+    if header.kind == "PNG":
+        deep = np.dtype(np.uint16 if header.bits == 16 and wanted != np.uint8 else np.uint8)
+        pixels = _png("decode_image", data, header, channels or 0, deep if wanted == np.float32 else wanted)
+    else:
+        pixels = image_pixels("decode_image", data, header, channels or 0, all_frames=expand_animations)
+    if wanted == np.float32:
+        return pixels / np.float32(np.iinfo(pixels.dtype).max)
+    # The next power of two is the factor that TensorFlow uses too.
+    return pixels if pixels.dtype == wanted else pixels.astype(wanted) * wanted.type(256)
+
+
+def image_pixels(call: str, data: bytes, header: ImageHeader, channels: int, all_frames: bool = False) -> Image:
+    """The pixels of an image of any format as uint8."""
+    if header.kind == "JPEG":
+        stored = min(header.channels, 3)
+        decoded = jpeg_pixels(call, data, header, min(channels, 3) or stored)
+        return _with_channels(decoded, channels or decoded.shape[-1])
+    if header.kind == "PNG":
+        return _png(call, data, header, channels, np.dtype(np.uint8))
+    if header.kind == "GIF" and all_frames:
+        library = image_library(call)
+        good, animation = library.imdecodeanimation(np.frombuffer(data, np.uint8))
+        if not good or len(animation.frames) != header.frames:
+            raise DataError(f"{call}(): the GIF image of {len(data):,} bytes is damaged")
+        return np.stack([_with_channels(_rgb(frame, 3), channels or 3) for frame in animation.frames])
+    pixels = _rgb(_unchanged(call, data, header), header.channels)
+    return _with_channels(pixels, channels or header.channels)
+
+
+def _png(call: str, data: bytes, header: ImageHeader, channels: int, dtype: np.dtype[Any]) -> Image:
+    pixels = _rgb(_unchanged(call, data, header), header.channels)
+    # First, so that grey is made of as many bits as there are.
+    pixels = _with_channels(pixels, channels or header.channels)
+    if pixels.dtype == dtype:
+        return pixels
+    return (pixels >> 8).astype(dtype) if dtype == np.uint8 else pixels.astype(dtype) * dtype.type(257)
+
+
+def _unchanged(call: str, data: bytes, header: ImageHeader) -> Image:
+    library = image_library(call)
+    try:
+        pixels = library.imdecode(np.frombuffer(data, np.uint8), library.IMREAD_UNCHANGED)
+    except library.error as error:
+        raise DataError(f"{call}(): the {header.kind} image cannot be decoded: {error}") from None
+    if pixels is None:
+        raise DataError(f"{call}(): the {header.kind} image of {len(data):,} bytes is damaged")
+    if pixels.shape[:2] != (header.height, header.width):
+        raise DataError(
+            f"{call}(): the {header.kind} image is {pixels.shape[1]} x {pixels.shape[0]}, its header tells "
+            f"{header.width} x {header.height}"
+        )
+    return pixels  # type: ignore[no-any-return]
+
+
+def _rgb(pixels: Image, channels: int) -> Image:
+    """OpenCV's order of channels (blue first, grey with opacity as four) turned to that of the file."""
+    if pixels.ndim == 2:
+        return _with_channels(pixels[..., None], channels)
+    if channels == 2:
+        return np.ascontiguousarray(pixels[..., ::3])
+    colours = pixels[..., 2::-1]
+    if channels == 4 and pixels.shape[-1] == 4:
+        return np.concatenate([colours, pixels[..., 3:]], axis=-1)
+    return _with_channels(np.ascontiguousarray(colours), channels)
+
+
+def _with_channels(pixels: Image, channels: int) -> Image:
+    have = pixels.shape[-1]
+    if have == channels:
+        return pixels
+    if have in (2, 4) and channels in (1, 3):
+        return _with_channels(np.ascontiguousarray(pixels[..., : have - 1]), channels)
+    if have == 3 and channels == 1:
+        # libpng rounds what is fine enough, and nothing else.
+        grey = (pixels.astype(np.int64) @ _LUMA + (1 << 14 if pixels.dtype == np.uint16 else 0)) >> 15
+        return grey.astype(pixels.dtype)[..., None]
+    if have == 2:
+        return np.concatenate([np.repeat(pixels[..., :1], 3, axis=-1), pixels[..., 1:]], axis=-1)
+    if channels in (2, 4):
+        opaque = np.full((*pixels.shape[:-1], 1), np.iinfo(pixels.dtype).max, pixels.dtype)
+        return np.concatenate([_with_channels(pixels, channels - 1), opaque], axis=-1)
+    return np.repeat(pixels, channels, axis=-1)
+
+
+def _header_of(call: str, kind: str, data: bytes, max_pixels: int) -> ImageHeader:
+    header = image_header(call, data, max_pixels)
+    if header.kind != kind:
+        raise DataError(f"{call}(): not a {kind} but a {header.kind} image; decode_image() takes both")
+    return header
+
+
+def read_bytes(call: str, contents: Any) -> bytes:
+    """The bytes that a user hands in."""
+    if isinstance(contents, bytes):
+        return contents
+    if isinstance(contents, (bytearray, memoryview)):
+        return bytes(contents)
+    if isinstance(contents, np.ndarray) and contents.dtype == np.uint8 and contents.ndim == 1:
+        return contents.tobytes()
+    raise DataError(f"{call}(): contents must be bytes, got {type(contents).__name__}; read_file() reads a path")
+
+
+def _one_of(call: str, name: str, value: Any, values: tuple[Any, ...]) -> None:
+    if isinstance(value, bool) or value not in values:
+        shown = ", ".join(str(each) if isinstance(each, np.dtype) else repr(each) for each in values)
+        raise PlanError(f"{call}({name}={value!s}): {name} must be one of {shown}")
+
+
+def jpeg_library(call: str) -> Any:
+    """simplejpeg, imported when it is first needed."""
+    try:
+        import simplejpeg
+    except ImportError as error:
+        raise PlanError(f"{call}() needs simplejpeg: pip install 'forebay[image]'") from error
+    return simplejpeg
+
+
+def image_library(call: str) -> Any:
+    """OpenCV, imported when it is first needed."""
+    try:
+        import cv2
+    except ImportError as error:
+        raise PlanError(f"{call}() needs OpenCV: pip install 'forebay[image]'") from error
+    return cv2
