@@ -6,7 +6,6 @@ from abc import ABC, abstractmethod
 
 import numpy as np
 
-from forebay.block.aligned import aligned_empty
 from forebay.errors import FileError, PlanError
 from forebay.ledger import Lease
 from forebay.storage.files import Bytes, InputFile
@@ -244,10 +243,11 @@ class Window:
             self._spare.append(self._buffer)
             del self._spare[:-_SPARE]
         for place in range(len(self._spare)):
-            # Referred to by the list and by the call, and so by nobody who could still look at it.
+            # Referred to by the list and by the call, and so by nobody who could still look at it: views refer to the
+            # array that owns their memory, which these do (those of ``aligned_empty`` do not).
             if len(self._spare[place]) >= size and sys.getrefcount(self._spare[place]) == 2:
                 return self._spare.pop(place)
-        return aligned_empty((size + size // 16,))
+        return np.empty(size + size // 16, np.uint8)
 
     def close(self) -> None:
         """Let go of the memory."""
