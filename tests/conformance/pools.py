@@ -9,6 +9,7 @@ from typing import Any
 from unittest import mock
 
 from forebay.errors import ClosedError
+from forebay.ledger import Ledger
 from forebay.run import process
 from forebay.run.executor import Executor, Job
 from forebay.run.process import ProcessExecutor
@@ -72,6 +73,9 @@ class Borrowed(Executor[Any]):
             raise ClosedError("given back")
         self._processes.bell = self.bell
         return self._processes.submit(*self._function, *arguments)
+
+    def count_in(self, ledger: Ledger) -> None:
+        """What serves all is in the budget of none."""
 
     def resize(self, workers: int) -> None:
         assert workers == self.workers
