@@ -95,3 +95,39 @@ def test_the_parallel_ways_are_ways() -> None:
     code = re.sub(r"^(ds\..*?)(  #.*)?$", r"print(len(list(\1)))", program("In parallel", 0), flags=re.MULTILINE)
     code = code.replace("range(1000)", "range(40)")
     assert python(f"{DATA}\ndef decode(x): return x * 2\n{code}").split() == ["40", "40", "40", "780", "40"]
+
+
+FILES = """
+import cv2
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+rng = np.random.default_rng(1)
+pictures = [cv2.imencode(".jpg", rng.integers(0, 256, (60, 80, 3), np.uint8))[1].tobytes() for _ in range(4)]
+for shard in range(2):
+    with fb.io.TFRecordWriter(f"train-{shard}.tfrecord") as writer:
+        for label in range(2):
+            example = {"image": pictures[2 * shard + label], "label": np.int64(2 * shard + label)}
+            writer.write(fb.io.serialize_example(example))
+pq.write_table(pa.table({"x": np.arange(300), "y": np.arange(300) * 2, "z": np.zeros(300)}), "rows.parquet")
+for name in "ab":
+    os.makedirs(f"photos/{name}")
+    open(f"photos/{name}/one.jpg", "wb").write(pictures[0])
+"""
+
+
+def test_files(tmp_path: Path) -> None:
+    pytest.importorskip("cv2")
+    pytest.importorskip("simplejpeg")
+    records, rest = program("From files", 0).split("\n\n")
+    rows, photos = rest.splitlines()
+    code = f"{DATA}os.chdir({str(tmp_path)!r})\n{FILES}{records}\n"
+    code += "print([(image.shape, int(label)) for image, label in ds])\n"
+    code += f"{rows}\nprint(sorted(int(x) for batch in ds for x in batch['y']) == list(range(0, 600, 2)))\n"
+    code += f"{photos}\nprint([(image.shape, sorted(map(int, label))) for image, label in ds])\n"
+    # Records of two files by turns.
+    assert python(code).splitlines() == [
+        str([((224, 224, 3), label) for label in (0, 2, 1, 3)]),
+        "True",
+        str([((2, 224, 224, 3), [0, 1])]),
+    ]
