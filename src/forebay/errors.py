@@ -67,7 +67,7 @@ class LengthError(ForebayError, TypeError):
 
 
 class ClosedError(ForebayError, RuntimeError):
-    """An iterator is used after ``close()``."""
+    """An iterator is used after ``close()``, or in a process that was forked since it was made."""
 
 
 class BusyError(ForebayError, RuntimeError):

@@ -1,6 +1,7 @@
 """A running dataset: elements out of blocks, and where it stands."""
 
 import copy
+import os
 import weakref
 from collections.abc import Callable
 from dataclasses import replace
@@ -98,6 +99,7 @@ class DatasetIterator(Generic[T_co]):
         watch_for_exit()
         self._layout = ""
         self._user: int | None = None  # The thread that is fetching a block.
+        self._process = os.getpid()
         self._start(seeds, epoch, START, 0)
 
     def _start(self, seeds: list[int], epoch: int, cursor: Cursor, position: int) -> None:
@@ -169,6 +171,12 @@ class DatasetIterator(Generic[T_co]):
             raise ClosedError("this iterator is closed; iter(dataset) makes a new one")
         if self._ended:
             raise StopIteration
+        if os.getpid() != self._process:
+            # Threads do not come along with a fork: whoever waits for one of them waits for ever.
+            raise ClosedError(
+                "this iterator was made before a fork and belongs to the process that made it: go on here with "
+                "iter(dataset) and load_state_dict(state), or make iterators after the fork"
+            )
         me = get_ident()
         # Threads take turns at calls only, and there is none between the question and the answer. A lock would need
         # a call to be taken, behind which an interrupt could leave it locked for ever. A block of which not all

@@ -2,8 +2,11 @@
 
 import copy
 import pickle
+import subprocess
+import sys
 import threading
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -117,3 +120,33 @@ def test_an_error_leaves_the_iterator_free() -> None:
         next(it)
     done.append(True)
     assert in_thread(lambda: [int(x) for x in it]) == [1, 2]
+
+
+def test_an_iterator_from_before_a_fork_says_so_instead_of_waiting_for_threads_that_are_gone(tmp_path: Path) -> None:
+    # In a process of its own, because this one may have threads of pytest's.
+    script = tmp_path / "script.py"
+    script.write_text(_FORK)
+    done = subprocess.run([sys.executable, str(script)], capture_output=True, text=True, timeout=120)
+    assert (done.returncode, done.stdout) == (0, "child True True\nparent True\n"), done.stderr
+
+
+_FORK = """
+import os
+import forebay as fb
+from forebay import ClosedError, Dataset
+
+ds = Dataset.range(9000).map(lambda x: x * 2, num_parallel_calls=2, executor="thread").prefetch(2)
+it = iter(ds)
+given = [int(next(it)) for _ in range(10)]
+child = os.fork()
+if child == 0:
+    try:
+        refused = not list(it)
+    except ClosedError as error:
+        refused = "before a fork" in str(error)
+    with iter(ds) as anew:
+        print("child", refused, [int(x) for x in anew] == list(range(0, 18000, 2)), flush=True)
+    os._exit(0)
+os.waitpid(child, 0)
+print("parent", given + [int(x) for x in it] == list(range(0, 18000, 2)))
+"""

@@ -30,10 +30,18 @@ TYPICAL = 24 << 20
 # Behind a call that takes longer than this nothing is lined up: another worker may well be free before.
 _SHORT = 0.1
 
-_START = (
-    "import json, sys; sys.path[:], sys.argv[:], numbers = json.loads(sys.argv[1]);"
-    "from forebay.run.process.worker import main; main(*numbers)"
-)
+# A parent that is killed takes its workers along from the first line on: imports can take seconds. The number 1 is
+# PR_SET_PDEATHSIG, 9 is SIGKILL.
+_START = """
+import ctypes, json, os, sys
+sys.path[:], sys.argv[:], numbers = json.loads(sys.argv[1])
+if (prctl := getattr(ctypes.CDLL(None), "prctl", None)) is not None:
+    prctl(1, 9, 0, 0, 0)
+if os.getppid() != numbers[0]:
+    os._exit(0)
+from forebay.run.process.worker import main
+main(*numbers)
+"""
 
 
 class Task:

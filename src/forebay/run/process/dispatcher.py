@@ -246,7 +246,8 @@ class Dispatcher:
         children = self._children + self._leaving
         unfinished = [task for child in children for task in child.tasks]
         for child in children:
-            if child.tasks:
+            if child.tasks or child.stillborn:
+                # One that is still importing would only notice afterwards that nobody wants it any more.
                 child.stop(signal.SIGTERM)
             child.hang_up()
         for how in (signal.SIGTERM, signal.SIGKILL, None):

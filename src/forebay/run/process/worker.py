@@ -1,6 +1,5 @@
 """What a worker process runs: one function, called for every message, until its parent is gone."""
 
-import ctypes
 import io
 import os
 import signal
@@ -21,7 +20,6 @@ TASK = struct.Struct("<BQ")
 ANSWER = struct.Struct("<BQdQ")
 """Which segment holds the outcome, its size, the seconds it took, and the bytes that the worker has for itself."""
 
-_PR_SET_PDEATHSIG = 1
 _PAGE = os.sysconf("SC_PAGE_SIZE")
 
 
@@ -30,7 +28,6 @@ def main(parent: int, control: int, payload: int, *slots: int) -> None:
     # The parent decides what Ctrl-C means; it starts workers with the signal blocked, so that none comes before this.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGINT])
-    _die_with(parent)
     if isinstance(sys.stdout, io.TextIOWrapper):
         # What a function prints would otherwise be lost with a worker that is killed.
         sys.stdout.reconfigure(line_buffering=True)
@@ -53,15 +50,6 @@ def main(parent: int, control: int, payload: int, *slots: int) -> None:
                 break
     if os.getppid() != parent:
         # Nobody is left to end a process that hangs in its own clean-up.
-        os._exit(0)
-
-
-def _die_with(parent: int) -> None:
-    # The end of the connection says the same, but is only noticed between two calls of the function.
-    prctl = getattr(ctypes.CDLL(None), "prctl", None)
-    if prctl is not None:
-        prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
-    if os.getppid() != parent:
         os._exit(0)
 
 
