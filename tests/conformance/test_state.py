@@ -31,9 +31,13 @@ def test_plain_json(case: Case) -> None:
         _assert_plain(it.state_dict())
 
 
-@every_case()
+@every_case(lambda case: case.id != "flat_map.inner_plans_differ")
 def test_constant_form(case: Case) -> None:
-    """Same keys, same types at every step; null where something is not open yet."""
+    """Same keys, same types at every step; null where something is not open yet.
+
+    Not so if the steps of the dataset are others from element to element: which of them a state is in then depends on
+    where blocks end.
+    """
     recording = recorded(case.id)
     form: Any = None
     for k, state in enumerate([*recording.states, *filter(None, [recording.exhausted])]):

@@ -138,3 +138,29 @@ def test_workers_of_inner_datasets_end_with_a_run_that_is_broken_off():
     del it
     gc.collect()
     assert not any(alive(pid) for pid in pids)
+
+
+def _sleeps_from_30_on(row):
+    if row >= 30:
+        time.sleep(600)
+    return row
+
+
+def _on_processes(_=None):
+    return Dataset.range(200).map(_sleeps_from_30_on, num_parallel_calls=2, executor="process")
+
+
+@pytest.mark.parametrize(
+    "build",
+    [
+        lambda: _on_processes().prefetch(4),
+        lambda: Dataset.range(3).flat_map(_on_processes).prefetch(4),
+        lambda: Dataset.range(3).interleave(_on_processes, cycle_length=2, num_parallel_calls=2),
+        lambda: Dataset.range(3).interleave(_on_processes, cycle_length=2, num_parallel_calls=2).prefetch(4),
+    ],
+    ids=["prefetch", "flat_map and prefetch", "interleave", "interleave and prefetch"],
+)
+def test_a_thread_that_waits_for_processes_does_not_wait_for_the_function(build):
+    with iter(build()) as it:
+        next(it)
+    assert threads() == []

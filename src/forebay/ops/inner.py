@@ -59,6 +59,7 @@ class Inner:
         self._epoch = epoch
         self._operator: Operator | None = None
         self._reader: Reader | None = None
+        self._abandoned = False
         self._at = at
         self._gate = Gate(at == START)
         self.origin = element.cursor
@@ -68,6 +69,8 @@ class Inner:
         """All rows at hand, at least one, or None at the end."""
         if self._reader is None:
             self._operator = self._datasets.open(self._element, self.index, self._epoch, self._gate)
+            if self._abandoned:
+                self._operator.abandon()
             reader = Reader(self._operator)
             reader.seek(self._at, self._epoch)
             self._reader = reader
@@ -81,6 +84,13 @@ class Inner:
     def free(self) -> bool:
         """Whether its rows may come in another order next time. Known once some have come."""
         return self._operator is not None and self._operator.free
+
+    def abandon(self) -> None:
+        """As an operator's. Another thread may be making the operators just now, and looks at this afterwards."""
+        self._abandoned = True
+        operator = self._operator
+        if operator is not None:
+            operator.abandon()
 
     def close(self) -> None:
         """Release what is held; good for nothing afterwards."""

@@ -103,6 +103,11 @@ class Feed:
             slots[one.number] = slot
         return slots
 
+    def abandon(self) -> None:
+        """Those that nobody has taken."""
+        for slot in list(self._waiting):
+            slot.abandon()
+
     def close(self) -> None:
         """Close the slots that nobody has taken."""
         while self._waiting:

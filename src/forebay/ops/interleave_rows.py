@@ -355,8 +355,18 @@ class InterleavedRows(Operator):
         for number in range(len(self._slots)):
             self._release(number)
 
+    def abandon(self) -> None:
+        """Inner datasets too."""
+        self._feed.abandon()
+        for slot in list(self._slots):
+            if slot is not None:
+                slot.abandon()
+        super().abandon()
+
     def close(self) -> None:
         """Threads and inner datasets before the input."""
+        if self._executor is not None:
+            self.abandon()
         self._stop()
         super().close()
 

@@ -163,6 +163,10 @@ class Slot:
             self._asked = False
             self._supply.came(size)
 
+    def abandon(self) -> None:
+        """Have a thread that fetches from it end soon."""
+        self._inner.abandon()
+
     def close(self) -> None:
         """Release the inner dataset; no thread may be fetching from it."""
         self._answered(0)

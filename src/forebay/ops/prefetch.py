@@ -136,5 +136,7 @@ class _Prefetch(Operator):
 
     def close(self) -> None:
         """Join the thread before the input is closed under it."""
+        if self._worker is not None:
+            self.abandon()
         self._stop()
         super().close()

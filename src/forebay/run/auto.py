@@ -45,6 +45,7 @@ class AutoExecutor(Executor[R]):
         self._probe = probe
         self._choice: Choice | None = None
         self._last_on_threads: Job[R] | None = None
+        self._abandoned = False
         threads.resize(1)
         if choice is not None:
             self._settle(choice)
@@ -91,6 +92,8 @@ class AutoExecutor(Executor[R]):
 
         The first such job ends the processes, and with them the jobs that they were on.
         """
+        if self._abandoned:
+            return None
         if self._current is not self._threads and isinstance(error, TransferError):
             self._current.close()
             self._current = self._threads
@@ -104,6 +107,15 @@ class AutoExecutor(Executor[R]):
         self._most = workers
         if self._choice is not None and self._warming is None and self._choice.kind != "inline":
             self._current.resize(workers)
+
+    def abandon(self) -> None:
+        """Processes, also those that are being started."""
+        self._abandoned = True
+        warming = self._warming
+        for each in (self._current, warming[0] if warming is not None else None):
+            if each is not None:
+                each.through = self.through
+                each.abandon()
 
     def close(self) -> None:
         """End whatever there is."""

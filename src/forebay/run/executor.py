@@ -77,6 +77,9 @@ class Executor(ABC, Generic[R]):
     def resize(self, workers: int) -> None:
         """Go over to that many workers; those too many end after the call they are on."""
 
+    def abandon(self) -> None:
+        """Have calls that are under way fail with ClosedError, if workers can be made to stop. Returns at once."""
+
     @abstractmethod
     def close(self) -> None:
         """End all workers, and return once they have ended. Jobs that nobody has begun fail with ClosedError."""

@@ -61,6 +61,7 @@ class _Leased(Executor[R]):
     def __init__(self, crew: Crew, processes: Any) -> None:
         self._crew = crew
         self._processes = processes
+        self._abandoned = False
         self.workers = processes.workers
 
     def submit(self, *arguments: Any) -> Job[R]:
@@ -73,10 +74,19 @@ class _Leased(Executor[R]):
         self.workers = workers
         self._processes.resize(workers)
 
+    def abandon(self) -> None:
+        """Not those that another step, or the next iteration, will take over."""
+        if self._processes is not None and not (self.through or self._crew.finished):
+            self._abandoned = True
+            self._processes.abandon()
+
     def close(self) -> None:
         """Hand them back, once."""
         if self._processes is not None:
-            self._crew.release(self._processes, self.through)
+            if self._abandoned:
+                self._processes.close()
+            else:
+                self._crew.release(self._processes, self.through)
             self._processes = None
 
 

@@ -204,6 +204,14 @@ class Operator(ABC):
             error, self._pending = self._pending, None
             raise error
 
+    def abandon(self) -> None:
+        """Have what is under way end soon, since ``close`` follows; waits for nothing, and may come from any thread.
+
+        Whoever has a thread that pulls from an operator calls this before it waits for that thread.
+        """
+        for operator in self.inputs:
+            operator.abandon()
+
     def close(self) -> None:
         """Stop threads and release what is held. From any state, and again if it was interrupted."""
         if self._hand is not None:

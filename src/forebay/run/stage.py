@@ -312,6 +312,11 @@ class Stage(Operator, Generic[R]):
                 raise error
             self.fail_next(error)
 
+    def abandon(self) -> None:
+        """A thread that waits for a result need not wait for the user's function."""
+        self._executor.abandon()
+        super().abandon()
+
     def close(self) -> None:
         """The workers first, since they may be busy with the input's rows."""
         self._executor.close()

@@ -87,6 +87,12 @@ class Dispatcher:
         if self._reason is not None:
             self._drop_pending()
 
+    def abandon(self) -> None:
+        """Have the thread end all workers, busy or not. ``close`` waits for that."""
+        if os.getpid() == self._process:
+            self._closing = True
+            self.wake()
+
     def close(self) -> None:
         """End all workers and the thread. In a forked child there is neither, and nothing is done."""
         if os.getpid() != self._process:

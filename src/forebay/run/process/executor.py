@@ -52,6 +52,10 @@ class ProcessExecutor(Executor[R]):
         self.workers = self._dispatcher.workers = _checked(workers, self._dispatcher.name)
         self._dispatcher.wake()
 
+    def abandon(self) -> None:
+        """End all workers, without waiting for that."""
+        self._dispatcher.abandon()
+
     def close(self) -> None:
         """End all workers, busy or not, within two seconds."""
         self._dispatcher.close()
