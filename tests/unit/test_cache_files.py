@@ -1,6 +1,7 @@
 """A cache in a folder: what the next run finds, and what it does not."""
 
 import os
+import shutil
 from collections import namedtuple
 from collections.abc import Callable
 from pathlib import Path
@@ -236,3 +237,14 @@ def test_unseeded_steps_before_it_are_warned_about(tmp_path: Path) -> None:
     with pytest.warns(UserWarning, match="all epochs will be the same") as seen:
         Dataset.range(3).shuffle(2, seed=1).cache(tmp_path)
     assert "anew" not in str(seen[0].message)
+
+
+def test_a_folder_that_is_removed_meanwhile_is_named(tmp_path: Path) -> None:
+    dataset = Dataset.range(20_000).cache(tmp_path / "kept").with_options(fb.Options(block_bytes=4000))
+    it = iter(dataset)
+    next(it)
+    shutil.rmtree(tmp_path / "kept")
+    with pytest.raises(fb.SpillError, match="the folder is gone; iterate again to fill it anew"):
+        list(it)
+    it.close()
+    assert [int(x) for x in dataset] == list(range(20_000))

@@ -252,6 +252,8 @@ class FolderContent(Content):
         self._committed = True
 
     def _failed(self, error: OSError) -> SpillError:
+        if error.errno == errno.ENOENT:
+            return SpillError(f"cache({str(self._folder)!r}): the folder is gone; iterate again to fill it anew")
         full = error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
         return SpillError(
             f"cache({str(self._folder)!r}) cannot be written: {'the disk is full' if full else error}; "
