@@ -10,7 +10,7 @@ ALLOWANCE = 48 * MB
 
 # One process is forked for every pipeline, right after imports, so that none finds memory that another has left.
 MEASURE = """
-import os, sys
+import os, sys, traceback
 import numpy as np
 import forebay as fb
 from forebay import AUTOTUNE, Dataset
@@ -27,8 +27,14 @@ def status(process="self"):
     return fields
 
 def children():
-    return [int(child) for task in os.listdir("/proc/self/task")
-            for child in open(f"/proc/self/task/{task}/children").read().split()]
+    found = []
+    for task in os.listdir("/proc/self/task"):
+        try:
+            with open(f"/proc/self/task/{task}/children") as file:
+                found += map(int, file.read().split())
+        except OSError:
+            pass  # A thread that has ended since.
+    return found
 
 def rows(count, function):
     return Dataset.from_generator(lambda: (function(i) for i in range(count)))
@@ -49,6 +55,8 @@ def in_child(function):
         try:
             function()
             code = 0
+        except BaseException:
+            traceback.print_exc()
         finally:
             sys.stdout.flush()
             os._exit(code)

@@ -1,5 +1,6 @@
 """Objects with a length and items by number: ``from_indexable``, and datasets of other libraries that are such."""
 
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
@@ -99,9 +100,9 @@ def length_of(call: str, items: Any) -> int:
 
 def tensors_as_arrays(item: Any) -> Any:
     """torch's tensors as NumPy's arrays, in the same memory where that is the processor's."""
-    import torch
-
-    if isinstance(item, torch.Tensor):
+    # Who has a tensor has imported torch; who has none should not have to.
+    torch = sys.modules.get("torch")
+    if torch is not None and isinstance(item, torch.Tensor):
         array = item.detach().cpu().resolve_conj().resolve_neg().numpy()
         return array if array.ndim else array[()]
     if isinstance(item, dict):
