@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from forebay.dataset.runnable import RunnableDataset
 from forebay.errors import PlanError
-from forebay.ops.cache import Cache, clear_caches, redrawn_below
 from forebay.plan import Node, caller
 
 if TYPE_CHECKING:
@@ -48,6 +47,9 @@ class KeepingDataset(RunnableDataset[T_co]):
         computing 1
         [0, 1, 0, 1, 0, 1]
         """
+        # Imported by those who use it.
+        from forebay.ops.cache import Cache, redrawn_below
+
         if not isinstance(filename, (str, os.PathLike)):
             raise PlanError(f"cache(filename={filename!r}): filename must be a path")
         path = os.fspath(filename)
@@ -74,6 +76,8 @@ class KeepingDataset(RunnableDataset[T_co]):
         3
         >>> ds.clear()
         """
+        from forebay.ops.cache import clear_caches
+
         clear_caches(self.plan)
 
     def _then(self, node: type[Node], name: str | None, **arguments: Any) -> "Dataset[Any]":

@@ -1,7 +1,6 @@
 """The operators; one file each, with the node (what) and the operator (how) side by side."""
 
 from forebay.ops.batch import Batch
-from forebay.ops.cache import Cache
 from forebay.ops.concatenate import Concatenate
 from forebay.ops.enumerate import Enumerate
 from forebay.ops.filter import Filter
@@ -22,7 +21,6 @@ from forebay.ops.zip import Zip
 
 __all__ = [
     "Batch",
-    "Cache",
     "Concatenate",
     "Enumerate",
     "Filter",
