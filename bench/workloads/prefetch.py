@@ -31,7 +31,7 @@ def pipeline(rows: int, ahead: bool) -> Any:
     import forebay as fb
 
     # An element is a block of its own, so that what the consumer does for each is the same with and without.
-    dataset = fb.Dataset.range(rows).batch(BLOCK_ROWS).with_options(fb.Options(block_bytes=1))
+    dataset = fb.Dataset.range(rows).batch(BLOCK_ROWS).with_options(fb.Options(block_bytes=8 * BLOCK_ROWS))
     return dataset.prefetch(fb.AUTOTUNE) if ahead else dataset
 
 
