@@ -39,9 +39,11 @@ test: lint
 bench: .venv/.bench
 	TF_CPP_MIN_LOG_LEVEL=3 CUDA_VISIBLE_DEVICES= $(BIN)/python -m bench $(ARGS)
 
-# SECONDS of hostile bytes for the native kernels, under sanitizers: libFuzzer if there is clang, else a mutator.
+# SECONDS of hostile bytes for the native kernels, under sanitizers (libFuzzer if there is clang, else a mutator), then
+# as many of hostile files for the readers (Atheris if it is installed, else a mutator).
 fuzz: .venv/.test
 	cd tests && ../$(BIN)/python -m native.fuzz $(or $(SECONDS),600)
+	cd tests && ../$(BIN)/python -m fuzzing.readers $(or $(SECONDS),600)
 
 clean:
 	rm -rf .venv build .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

@@ -126,6 +126,21 @@ void read_ranges(int file, Ints starts, Ints stops, BytesOut out) {
   raise_read_error(error);
 }
 
+// None if the file ends before.
+nb::object read_checked(int file, std::int64_t offset, nb::object out) {
+  const forebay_bindings::Contents bytes(out, true);
+  require(offset >= 0 && bytes.size() <= static_cast<std::uint64_t>(INT64_MAX - offset), "there is no such place in a file");
+  std::uint32_t checksum = 0;
+  int error = 0;
+  {
+    nb::gil_scoped_release unlocked;
+    error = forebay::read_checked(file, offset, bytes.size(), bytes.data(), &checksum);
+  }
+  if (error == forebay::kEndOfFile) return nb::none();
+  raise_read_error(error);
+  return nb::int_(checksum);
+}
+
 void write_rows(int file, Ints rows, Bytes values) {
   require(rows.size() > 0 && values.size() > 0 && values.size() % rows.size() == 0,
           "values do not hold a whole number of bytes per row");
@@ -220,6 +235,8 @@ NB_MODULE(_native, m) {
         "Write rows of equal size to an open file, row r at r times that size.");
   m.def("read_ranges", &read_ranges, nb::arg("file"), nb::arg("starts").noconvert(), nb::arg("stops").noconvert(), nb::arg("out").noconvert(),
         "Read the byte ranges [starts[i], stops[i]) of an open file behind one another into out.");
+  m.def("read_checked", &read_checked, nb::arg("file"), nb::arg("offset"), nb::arg("out"),
+        "Fill out from that place of an open file on, and return the CRC-32C of what was read; None if the file ends before.");
   m.def("queued_seconds", &queued_seconds, "How long this thread could have run, had a processor been free; 0 where the system does not tell.");
   m.def("lock_wait", &lock_wait, nb::arg("nap"), "Sleep without the interpreter's lock, ask for it, and return for how many seconds others kept it, and for how many more no processor was free.");
   m.def("place_rows", &place_rows, nb::arg("words").noconvert(), nb::arg("shift"), nb::arg("first").noconvert(), nb::arg("filled").noconvert(), nb::arg("room"), nb::arg("places").noconvert(),

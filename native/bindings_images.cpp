@@ -1,10 +1,15 @@
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/pair.h>
 
 #include <cstdint>
+#include <optional>
 #include <stdexcept>
+#include <utility>
 
 #include "bindings.hpp"
+#include "jpeg.hpp"
 #include "resize.hpp"
 
 namespace nb = nanobind;
@@ -42,6 +47,38 @@ void resize(Images<const In> in, Starts row_starts, Weights row_weights, Starts 
   forebay::resize(in.data(), in.shape(0), in.shape(1), in.shape(2), in.shape(3), rows, columns, out.data());
 }
 
+using Size = std::pair<std::size_t, std::size_t>;
+
+// Sizes of the planes of brightness and of colours, if the image is of a kind that is decoded here.
+std::optional<std::pair<Size, Size>> decode(forebay::JpegPlanes& planes, nb::bytes data, unsigned ratio, bool grey,
+                                            std::size_t max_pixels) {
+  if (ratio != 1 && ratio != 2 && ratio != 4 && ratio != 8) throw std::invalid_argument("ratio is 1, 2, 4 or 8");
+  const std::uint8_t* const bytes = static_cast<const std::uint8_t*>(data.data());
+  const std::size_t size = data.size();
+  nb::gil_scoped_release unlocked;
+  if (!planes.decode(bytes, size, ratio, grey, max_pixels)) return std::nullopt;
+  const forebay::Plane& first = planes.plane(0);
+  const forebay::Plane& last = planes.plane(planes.planes() - 1);
+  return std::pair{Size{first.height, first.width}, Size{last.height, last.width}};
+}
+
+template <typename Out>
+void resize_planes(forebay::JpegPlanes& planes, Starts row_starts, Weights row_weights, Starts column_starts,
+                   Weights column_weights, Starts colour_row_starts, Weights colour_row_weights,
+                   Starts colour_column_starts, Weights colour_column_weights,
+                   nb::ndarray<Out, nb::ndim<3>, nb::c_contig, nb::device::cpu> out) {
+  if (planes.planes() == 0) throw std::invalid_argument("nothing has been decoded");
+  if (out.shape(2) != 1 && out.shape(2) != 3) throw std::invalid_argument("images have 1 or 3 channels");
+  const forebay::Plane& first = planes.plane(0);
+  const forebay::Plane& last = planes.plane(planes.planes() - 1);
+  const forebay::Taps rows = taps(row_starts, row_weights, first.height, out.shape(0));
+  const forebay::Taps columns = taps(column_starts, column_weights, first.width, out.shape(1));
+  const forebay::Taps colour_rows = taps(colour_row_starts, colour_row_weights, last.height, out.shape(0));
+  const forebay::Taps colour_columns = taps(colour_column_starts, colour_column_weights, last.width, out.shape(1));
+  nb::gil_scoped_release unlocked;
+  planes.resize(rows, columns, colour_rows, colour_columns, out.shape(2), out.data());
+}
+
 }  // namespace
 
 namespace forebay_bindings {
@@ -55,6 +92,12 @@ void bind_images(nb::module_& m) {
   m.def("resize", &resize<std::uint8_t, float>, in, a, b, c, d, out);
   m.def("resize", &resize<float, std::uint8_t>, in, a, b, c, d, out);
   m.def("resize", &resize<float, float>, in, a, b, c, d, out);
+  const nb::arg e("colour_row_starts"), f("colour_row_weights"), g("colour_column_starts"), h("colour_column_weights");
+  nb::class_<forebay::JpegPlanes>(m, "JpegPlanes")
+      .def(nb::init<>())
+      .def("decode", &decode, nb::arg("data"), nb::arg("ratio"), nb::arg("grey"), nb::arg("max_pixels"))
+      .def("resize", &resize_planes<std::uint8_t>, a, b, c, d, e, f, g, h, out)
+      .def("resize", &resize_planes<float>, a, b, c, d, e, f, g, h, out);
 }
 
 }  // namespace forebay_bindings

@@ -1,15 +1,21 @@
 // TFRecord and tf.train.Example for Python. Arrays that kernels made are handed over without a copy.
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
+#include <nanobind/stl/optional.h>
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
 
 #include <cstdint>
+#include <cstring>
+#include <memory>
+#include <optional>
 #include <stdexcept>
 #include <string>
+#include <string_view>
 #include <tuple>
+#include <utility>
 #include <vector>
 
 #include "bindings.hpp"
@@ -44,9 +50,12 @@ void check_offsets(Ints offsets, std::size_t size) {
   require(static_cast<std::uint64_t>(before) <= size, "offsets go beyond the data");
 }
 
-std::uint32_t checksum(Bytes data, bool portable) {
+std::uint32_t checksum(nb::object data, std::uint32_t before, bool portable) {
+  const Contents bytes(data);
+  const auto kernel = portable ? crc32c_portable : crc32c;
+  if (bytes.size() < kWorthUnlocking) return kernel(bytes.data(), bytes.size(), before);
   nb::gil_scoped_release unlocked;
-  return portable ? crc32c_portable(data.data(), data.size()) : crc32c(data.data(), data.size());
+  return kernel(bytes.data(), bytes.size(), before);
 }
 
 std::tuple<std::size_t, std::size_t, int, std::int64_t> scan(Bytes data, bool verify, IntsOut starts, IntsOut stops) {
@@ -70,40 +79,61 @@ void frame(Bytes data, Ints offsets, BytesOut out) {
   frame_records(data.data(), offsets.data(), count, out.data());
 }
 
+void check_range(std::int64_t start, std::int64_t stop, std::size_t size) {
+  require(start >= 0 && stop >= start && static_cast<std::uint64_t>(stop) <= size, "a range goes beyond the data");
+}
+
 // Ranges that lie in the data.
 void check_ranges(Ints starts, Ints stops, std::size_t size) {
   require(starts.size() == stops.size(), "starts and stops differ in length");
-  for (std::size_t i = 0; i < starts.size(); ++i) {
-    const std::int64_t start = starts.data()[i];
-    const std::int64_t stop = stops.data()[i];
-    require(start >= 0 && stop >= start && static_cast<std::uint64_t>(stop) <= size, "a range goes beyond the data");
-  }
+  for (std::size_t i = 0; i < starts.size(); ++i) check_range(starts.data()[i], stops.data()[i], size);
 }
 
-// One bytes object for each string, copied once.
-nb::list split(Bytes data, Ints starts, Ints stops) {
+// A bytes object for each string in place of what is there, copied once.
+void make_strings(PyObject** places, Bytes data, Ints starts, Ints stops) {
   check_ranges(starts, stops, data.size());
-  nb::object list = nb::steal(PyList_New(static_cast<Py_ssize_t>(starts.size())));
-  if (!list.is_valid()) throw nb::python_error();
   const char* bytes = reinterpret_cast<const char*>(data.data());
+  std::vector<std::pair<char*, std::size_t>> later;
   for (std::size_t i = 0; i < starts.size(); ++i) {
     const std::int64_t start = starts.data()[i];
-    PyObject* item = PyBytes_FromStringAndSize(bytes + start, static_cast<Py_ssize_t>(stops.data()[i] - start));
+    const std::int64_t size = stops.data()[i] - start;
+    const bool large = size >= static_cast<std::int64_t>(kWorthUnlocking);
+    PyObject* item = PyBytes_FromStringAndSize(large ? nullptr : bytes + start, static_cast<Py_ssize_t>(size));
     if (item == nullptr) throw nb::python_error();
-    PyList_SET_ITEM(list.ptr(), static_cast<Py_ssize_t>(i), item);
+    if (large) later.emplace_back(PyBytes_AS_STRING(item), i);
+    Py_XDECREF(std::exchange(places[i], item));
   }
+  if (later.empty()) return;
+  // Nobody else knows of them yet.
+  nb::gil_scoped_release unlocked;
+  for (const auto& [to, i] : later) std::memcpy(to, bytes + starts.data()[i], static_cast<std::size_t>(stops.data()[i] - starts.data()[i]));
+}
+
+nb::list split(Bytes data, Ints starts, Ints stops) {
+  nb::object list = nb::steal(PyList_New(static_cast<Py_ssize_t>(starts.size())));
+  if (!list.is_valid()) throw nb::python_error();
+  make_strings(reinterpret_cast<PyListObject*>(list.ptr())->ob_item, data, starts, stops);
   return nb::cast<nb::list>(list);
+}
+
+// The same in an object array.
+void fill_bytes(nb::object out, Bytes data, Ints starts, Ints stops) {
+  Py_buffer view;
+  if (PyObject_GetBuffer(out.ptr(), &view, PyBUF_WRITABLE | PyBUF_FORMAT | PyBUF_C_CONTIGUOUS) != 0) throw nb::python_error();
+  const std::unique_ptr<Py_buffer, decltype(&PyBuffer_Release)> released(&view, &PyBuffer_Release);
+  const bool fits = std::string_view(view.format) == "O" && static_cast<std::size_t>(view.len) == starts.size() * sizeof(PyObject*);
+  require(fits, "out is no array of as many objects");
+  make_strings(static_cast<PyObject**>(view.buf), data, starts, stops);
+}
+
+// Memory of an earlier array that nobody refers to any more, if there is some.
+nb::ndarray<nb::numpy, std::uint8_t, nb::ndim<1>> spare_bytes(std::size_t size) {
+  return array_of(static_cast<std::uint8_t*>(take_memory(size)), size, size);
 }
 
 template <class T>
 nb::object handed_over(Buffer<T>& buffer) {
-  const std::size_t size = buffer.size();
-  T* data = buffer.release();
-  nb::capsule owner(data, [](void* memory) noexcept { std::free(memory); });
-  nb::object array = nb::cast(nb::ndarray<nb::numpy, T, nb::ndim<1>>(data, {size}, owner));
-  // NumPy has two dtypes of 64 bits, which are equal and not the same; this is the other one.
-  if constexpr (std::is_same_v<T, std::int64_t>) return array.attr("view")("int64");
-  return array;
+  return forebay_bindings::handed_over(buffer, buffer.size());
 }
 
 nb::object offsets_from(const Buffer<std::int64_t>& ends) {
@@ -133,7 +163,7 @@ Values values_of(Type type, nb::handle given) {
 }
 
 // (key, type, count, sequence, what stands for it if it is missing, or None)
-Parser make_parser(nb::list features, bool sequences) {
+Parser make_parser(nb::list features, bool sequences, bool compares) {
   std::vector<Wanted> wanted;
   for (nb::handle each : features) {
     const auto parts = nb::cast<nb::tuple>(each);
@@ -150,7 +180,13 @@ Parser make_parser(nb::list features, bool sequences) {
     if (!feature.required) feature.missing = values_of(feature.type, parts[4]);
     wanted.push_back(std::move(feature));
   }
-  return Parser(std::move(wanted), sequences);
+  return Parser(std::move(wanted), sequences, compares);
+}
+
+std::size_t bytes_of(const std::vector<Span>& rows) {
+  std::size_t total = 0;
+  for (const Span& row : rows) total += row.size;
+  return total;
 }
 
 // (values, lengths or None, steps or None) of each feature; the values of strings are (bytes, offsets). Then the fault:
@@ -159,7 +195,7 @@ nb::tuple columns_of(const Parser& parser, const std::vector<Span>& rows) {
   std::vector<Values> out;
   Fault fault;
   {
-    nb::gil_scoped_release unlocked;
+    const Unlocked unlocked(bytes_of(rows));
     fault = parser.parse(rows.data(), rows.size(), out);
   }
   nb::tuple place = nb::make_tuple(static_cast<int>(fault.code), fault.row, fault.feature, fault.found);
@@ -184,14 +220,28 @@ nb::tuple columns_of(const Parser& parser, const std::vector<Span>& rows) {
   return nb::make_tuple(columns, place);
 }
 
-nb::tuple parse_column(const Parser& parser, Bytes data, Ints starts, Ints stops) {
-  check_ranges(starts, stops, data.size());
-  std::vector<Span> rows(starts.size());
-  for (std::size_t i = 0; i < rows.size(); ++i) {
-    const std::int64_t start = starts.data()[i];
-    rows[i] = {data.data() + start, static_cast<std::size_t>(stops.data()[i] - start)};
+// The strings buffers[which[i]][starts[i]:stops[i]]; all of the first buffer if `which` is nothing.
+nb::tuple parse_apart(const Parser& parser, const std::vector<Bytes>& buffers, std::optional<Ints> which, Ints starts, Ints stops) {
+  require(!buffers.empty() && starts.size() == stops.size(), "starts and stops differ in length");
+  require(!which || which->size() == starts.size(), "which and starts differ in length");
+  std::vector<Span> rows;
+  {
+    nb::gil_scoped_release unlocked;
+    rows.reserve(starts.size());
+    for (std::size_t i = 0; i < starts.size(); ++i) {
+      const auto buffer = which ? static_cast<std::uint64_t>(which->data()[i]) : 0;
+      require(buffer < buffers.size(), "there is no such buffer");
+      const std::int64_t start = starts.data()[i];
+      const std::int64_t stop = stops.data()[i];
+      check_range(start, stop, buffers[buffer].size());
+      rows.push_back({buffers[buffer].data() + start, static_cast<std::size_t>(stop - start)});
+    }
   }
   return columns_of(parser, rows);
+}
+
+nb::tuple parse_column(const Parser& parser, Bytes data, Ints starts, Ints stops) {
+  return parse_apart(parser, {data}, std::nullopt, starts, stops);
 }
 
 nb::tuple parse_list(const Parser& parser, nb::list records) {
@@ -256,7 +306,8 @@ nb::tuple write(nb::list features, std::size_t count) {
 }  // namespace
 
 void bind_records(nb::module_& m) {
-  m.def("crc32c", &checksum, nb::arg("data").noconvert(), nb::arg("portable") = false, "The CRC-32C of the data.");
+  m.def("crc32c", &checksum, nb::arg("data"), nb::arg("before") = 0, nb::arg("portable") = false,
+        "The CRC-32C of the data, or of it behind other data whose checksum was `before`.");
   m.def("scan_records", &scan, nb::arg("data").noconvert(), nb::arg("verify"), nb::arg("starts").noconvert(), nb::arg("stops").noconvert(),
         "Find whole TFRecords: how many, how many bytes they take, why it stopped, and the length of the next.");
   m.def("find_header", &find, nb::arg("data").noconvert(), nb::arg("start"), nb::arg("longest"),
@@ -265,11 +316,21 @@ void bind_records(nb::module_& m) {
         "Write the strings data[offsets[i]:offsets[i + 1]] as TFRecords to out.");
   m.def("split_bytes", &split, nb::arg("data").noconvert(), nb::arg("starts").noconvert(), nb::arg("stops").noconvert(),
         "A bytes object for each string data[starts[i]:stops[i]].");
+  m.def("fill_bytes", &fill_bytes, nb::arg("out"), nb::arg("data").noconvert(), nb::arg("starts").noconvert(), nb::arg("stops").noconvert(),
+        "Set the elements of an object array to the strings data[starts[i]:stops[i]].");
+  m.def("spare_bytes", &spare_bytes, nb::arg("size"),
+        "An array of so many bytes, whatever they are. Large ones begin at a page, and need not be cleared by the system.");
+  m.def("clear_spare", &clear_memory, "Give memory that is kept for such arrays back to the system; how many bytes that was.");
   nb::class_<Parser>(m, "Parser", "Features that are wanted of serialized Examples.")
-      .def("__init__", [](Parser* self, nb::list features, bool sequences) { new (self) Parser(make_parser(features, sequences)); },
-           nb::arg("features"), nb::arg("sequences"))
+      .def("__init__",
+           [](Parser* self, nb::list features, bool sequences, bool compares) {
+             new (self) Parser(make_parser(features, sequences, compares));
+           },
+           nb::arg("features"), nb::arg("sequences"), nb::arg("compares") = true)
       .def("parse_column", &parse_column, nb::arg("data").noconvert(), nb::arg("starts").noconvert(), nb::arg("stops").noconvert(),
            "Parse the strings data[starts[i]:stops[i]].")
+      .def("parse_apart", &parse_apart, nb::arg("buffers"), nb::arg("which").none(), nb::arg("starts").noconvert(), nb::arg("stops").noconvert(),
+           "Parse the strings buffers[which[i]][starts[i]:stops[i]]; those of the first buffer if which is None.")
       .def("parse_list", &parse_list, nb::arg("records"), "Parse bytes objects.");
   m.def("write_examples", &write, nb::arg("features"), nb::arg("count"), "Serialize Examples: their bytes, and where each begins and ends.");
 }

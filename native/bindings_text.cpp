@@ -1,4 +1,4 @@
-// Lines and CSV for Python. Columns that kernels made are handed over without a copy.
+// Lines, CSV and footers of tables for Python. Columns that kernels made are handed over without a copy.
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/pair.h>
@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "bindings.hpp"
+#include "parquet_footer.hpp"
 #include "text.hpp"
 
 namespace nb = nanobind;
@@ -41,13 +42,6 @@ std::pair<std::size_t, std::size_t> find_lines(Bytes data, bool last, IntsOut st
   nb::gil_scoped_release unlocked;
   const Lines found = scan_lines(data.data(), data.size(), last, starts.size(), starts.data(), stops.data());
   return {found.rows, found.consumed};
-}
-
-template <class T>
-nb::object handed_over(Buffer<T>& buffer, std::size_t size) {
-  T* data = buffer.release();
-  nb::capsule owner(data, [](void* memory) noexcept { std::free(memory); });
-  return nb::cast(nb::ndarray<nb::numpy, T, nb::ndim<1>>(data, {size}, owner));
 }
 
 End as_tuple(const CsvEnd& end) {
@@ -118,6 +112,15 @@ std::pair<nb::list, End> fields(Bytes data, bool last, int delimiter, bool quote
   return {out, as_tuple(end)};
 }
 
+nb::object footer_fault(Bytes data) {
+  const char* fault;
+  {
+    nb::gil_scoped_release unlocked;
+    fault = parquet_fault(data.data(), data.size());
+  }
+  return fault == nullptr ? nb::none() : nb::object(nb::str(fault));
+}
+
 }  // namespace
 
 void bind_text(nb::module_& m) {
@@ -125,6 +128,7 @@ void bind_text(nb::module_& m) {
         "Find lines; how many there are, and the bytes that they take with their ends.");
   m.def("csv_fields", &fields, nb::arg("data").noconvert(), nb::arg("last"), nb::arg("delimiter"), nb::arg("quotes"),
         "The fields of the first record.");
+  m.def("parquet_fault", &footer_fault, nb::arg("data").noconvert(), "What is wrong with a Parquet footer, or None.");
   nb::class_<CsvParser>(m, "CsvParser", "Parses CSV records into columns.")
       .def("__init__", [](CsvParser* self, nb::list columns, std::vector<std::int64_t> selected, int delimiter, bool quotes, nb::bytes missing) {
         new (self) CsvParser(make_csv(columns, std::move(selected), delimiter, quotes, missing));

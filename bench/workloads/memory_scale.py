@@ -35,7 +35,7 @@ def forebay(factor: int) -> Callable[[Task], Sample]:
         dataset = dataset.cache().shuffle().batch(BATCH).prefetch(2).with_options(options)
         with PeakMemory() as memory:
             for _ in range(2):
-                big_rows.consume_shuffled(dataset, rows)
+                big_rows.consume_shuffled(dataset, rows, max(FACTORS) * task.rows)
         peak = memory.before + memory.growth
         return {
             "value": peak / MIB,

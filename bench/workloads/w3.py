@@ -65,9 +65,9 @@ def tf_batch(files: list[str], rows: int, interleave: bool = False, compression:
 def kernel(files: list[str], rows: int) -> Open:
     """The native code alone: files into a buffer, records found and verified, Examples parsed into columns."""
     from forebay._native import Parser, scan_records
-    from forebay.io.example import wanted
+    from forebay.io.request import Request
 
-    parser = Parser([wanted(name, feature) for name, feature in forebay_features().items()], False)
+    parser = Parser(Request(forebay_features()).wanted(), False)
 
     def run() -> Iterable[Any]:
         buffer = np.empty(1 << 20, np.uint8)

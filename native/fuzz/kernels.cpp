@@ -3,13 +3,17 @@
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <fstream>
 #include <iterator>
+#include <map>
 #include <random>
 #include <string>
 #include <vector>
 
 #include "example.hpp"
+#include "jpeg.hpp"
+#include "parquet_footer.hpp"
 #include "records.hpp"
 #include "text.hpp"
 
@@ -39,6 +43,9 @@ void records(const std::vector<std::uint8_t>& data) {
   const std::ptrdiff_t found = find_header(data.data(), data.size(), 0, data.size());
   require(found >= -1 && found < static_cast<std::ptrdiff_t>(data.size()) + 1, "a header lies in the data");
   require(crc32c(data.data(), data.size()) == crc32c_portable(data.data(), data.size()), "both checksums agree");
+  const std::size_t cut = data.size() / 3;
+  require(crc32c(data.data() + cut, data.size() - cut, crc32c(data.data(), cut)) == crc32c(data.data(), data.size()),
+          "a checksum goes on from that of what was before");
 }
 
 Wanted wanted(const char* key, Type type, std::int64_t count, bool sequence, bool required) {
@@ -57,7 +64,7 @@ Wanted wanted(const char* key, Type type, std::int64_t count, bool sequence, boo
   return made;
 }
 
-const Parser& parser(bool sequences) {
+const Parser& parser(bool sequences, bool compares = true) {
   const auto make = [](bool with_lists) {
     std::vector<Wanted> features;
     features.push_back(wanted("x", Type::kInt64, 1, false, false));
@@ -73,8 +80,39 @@ const Parser& parser(bool sequences) {
     return features;
   };
   static const Parser plain(make(false), false);
+  static const Parser plainest(make(false), false, false);
   static const Parser lists(make(true), true);
-  return sequences ? lists : plain;
+  return sequences ? lists : compares ? plain : plainest;
+}
+
+template <class T>
+bool equal(const Buffer<T>& one, const Buffer<T>& other) {
+  return one.size() == other.size() && (one.size() == 0 || std::memcmp(one.data(), other.data(), one.size() * sizeof(T)) == 0);
+}
+
+// Records among good ones of the same length, which they are compared with, come out as they do alone.
+void likenesses(const std::vector<std::uint8_t>& data) {
+  static std::map<std::size_t, std::vector<std::uint8_t>> good;
+  const auto found = good.find(data.size());
+  const std::vector<std::uint8_t>& like = found == good.end() ? data : found->second;
+  std::vector<Span> rows;
+  for (int i = 0; i < 12; ++i) {
+    const std::vector<std::uint8_t>& row = i % 3 == 2 ? data : like;
+    rows.push_back({row.data(), row.size()});
+  }
+  std::vector<Values> out[2];
+  Fault faults[2];
+  for (const bool compares : {false, true}) faults[compares] = parser(false, compares).parse(rows.data(), rows.size(), out[compares]);
+  require(faults[0].code == faults[1].code && faults[0].row == faults[1].row && faults[0].feature == faults[1].feature &&
+              faults[0].found == faults[1].found, "compared records fail as others do");
+  if (faults[0].code != Code::kNone) return;
+  for (std::size_t i = 0; i < out[0].size(); ++i) {
+    const Values& one = out[0][i];
+    const Values& other = out[1][i];
+    require(equal(one.floats, other.floats) && equal(one.ints, other.ints) && equal(one.bytes, other.bytes) &&
+                equal(one.ends, other.ends) && equal(one.lengths, other.lengths), "compared records have the same values");
+  }
+  if (good.size() < 4096) good.emplace(data.size(), data);
 }
 
 void examples(const std::vector<std::uint8_t>& data, bool sequences) {
@@ -140,6 +178,37 @@ void csv(const std::vector<std::uint8_t>& data) {
   require(end.rows == 0 || !fields.empty(), "a record has a field");
 }
 
+void footer(const std::vector<std::uint8_t>& data) {
+  const char* fault = parquet_fault(data.data(), data.size());
+  require(fault == nullptr || *fault != 0, "a fault has a name");
+  require(!data.empty() || fault != nullptr, "nothing is no footer");
+}
+
+// Kept from one image to the next, as a worker keeps it.
+void jpeg(const std::vector<std::uint8_t>& data) {
+  static JpegPlanes planes;
+  constexpr std::size_t kMost = 1 << 16;
+  for (const unsigned ratio : {1u, 2u, 4u, 8u}) {
+    const bool grey = data.size() % 2 == 0;
+    if (!planes.decode(data.data(), data.size(), ratio, grey, kMost)) {
+      require(planes.planes() == 0, "there is no image after a failure");
+      continue;
+    }
+    require(planes.planes() == 1 || planes.planes() == 3, "an image has colours or none");
+    const Plane& first = planes.plane(0);
+    const Plane& last = planes.plane(planes.planes() - 1);
+    require(first.height > 0 && first.width > 0 && first.height * first.width <= kMost, "an image has its size");
+    require(first.pixels.size() >= first.height * first.stride, "an image has all of its pixels");
+    // Its corners, which are the first and the last that can be asked for.
+    const float weights[] = {1.0f, 1.0f};
+    const auto ends = [](std::size_t size) { return std::vector<std::int64_t>{0, static_cast<std::int64_t>(size) - 1}; };
+    const std::vector<std::int64_t> starts[] = {ends(first.height), ends(first.width), ends(last.height), ends(last.width)};
+    const auto taps = [&](int axis) { return Taps{starts[axis].data(), weights, 2, 1}; };
+    std::vector<std::uint8_t> out(2 * 2 * 3);
+    planes.resize(taps(0), taps(1), taps(2), taps(3), 3, out.data());
+  }
+}
+
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
@@ -147,8 +216,11 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   records(input);
   examples(input, false);
   examples(input, true);
+  likenesses(input);
   lines(input);
   csv(input);
+  footer(input);
+  jpeg(input);
   return 0;
 }
 

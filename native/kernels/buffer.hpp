@@ -2,11 +2,12 @@
 #pragma once
 
 #include <cstddef>
-#include <cstdlib>
 #include <cstring>
 #include <new>
 #include <type_traits>
 #include <utility>
+
+#include "memory.hpp"
 
 namespace forebay {
 
@@ -26,7 +27,7 @@ class Buffer {
     std::swap(room_, other.room_);
     return *this;
   }
-  ~Buffer() { std::free(data_); }
+  ~Buffer() { give_memory(data_, room_ * sizeof(T)); }
 
   std::size_t size() const { return size_; }
   T* data() { return data_; }
@@ -36,9 +37,7 @@ class Buffer {
   void reserve(std::size_t room) {
     if (room <= room_) return;
     if (room > static_cast<std::size_t>(-1) / sizeof(T)) throw std::bad_alloc();
-    T* grown = static_cast<T*>(std::realloc(data_, room * sizeof(T)));
-    if (grown == nullptr) throw std::bad_alloc();
-    data_ = grown;
+    data_ = static_cast<T*>(resize_memory(data_, room_ * sizeof(T), room * sizeof(T)));
     room_ = room;
   }
 
@@ -60,11 +59,12 @@ class Buffer {
     if (count != 0) std::memcpy(extend(count), values, count * sizeof(T));
   }
 
-  // The memory, to be freed by the new owner with std::free; never null.
-  T* release() {
+  // The memory and its size, for a new owner, who has to give it back; never null.
+  std::pair<T*, std::size_t> release() {
     reserve(1);
-    size_ = room_ = 0;
-    return std::exchange(data_, nullptr);
+    size_ = 0;
+    const std::size_t bytes = std::exchange(room_, 0) * sizeof(T);
+    return {std::exchange(data_, nullptr), bytes};
   }
 
  private:

@@ -3,89 +3,12 @@
 #include <algorithm>
 #include <cstring>
 
+#include "example_template.hpp"
+
 namespace forebay {
 namespace {
 
-constexpr std::uint8_t delimited(int field) { return static_cast<std::uint8_t>(field << 3 | 2); }
-constexpr std::uint8_t kVarintOne = 1 << 3 | 0;
-constexpr std::uint8_t kFixed32One = 1 << 3 | 5;
-
-// A stretch of protobuf's wire format. Reading beyond it fails.
-struct Wire {
-  const std::uint8_t* at;
-  const std::uint8_t* end;
-
-  explicit Wire(Span span) : at(span.data), end(span.data + span.size) {}
-
-  bool done() const { return at == end; }
-  std::size_t left() const { return static_cast<std::size_t>(end - at); }
-
-  bool take(std::uint8_t tag) {
-    if (at == end || *at != tag) return false;
-    ++at;
-    return true;
-  }
-
-  bool varint(std::uint64_t& value) {
-    value = 0;
-    for (int shift = 0; shift < 70; shift += 7) {
-      if (at == end) return false;
-      const std::uint8_t byte = *at++;
-      // Bits beyond the 64th are dropped, as protobuf does.
-      if (shift < 64) value |= std::uint64_t{byte & 0x7fu} << shift;
-      if (byte < 0x80) return true;
-    }
-    return false;
-  }
-
-  bool length(std::size_t& value) {
-    if (at != end && *at < 0x80) {
-      value = *at++;
-      return true;
-    }
-    std::uint64_t whole;
-    if (!varint(whole)) return false;
-    value = static_cast<std::uint32_t>(whole);
-    return true;
-  }
-
-  // A string must be there as a whole.
-  bool string(Span& value) {
-    std::size_t size;
-    if (!length(size) || size > left()) return false;
-    value = {at, size};
-    at += size;
-    return true;
-  }
-
-  // A field that nobody knows, behind its tag; one that goes beyond the end ends there. Groups are not skipped.
-  bool skip(std::uint64_t tag) {
-    std::uint64_t ignored;
-    Span unknown;
-    switch (tag & 7) {
-      case 0:
-        return varint(ignored);
-      case 1:
-      case 5:
-        at += std::min<std::size_t>(left(), (tag & 7) == 1 ? 8 : 4);
-        return true;
-      case 2:
-        return message(unknown);
-      default:
-        return false;
-    }
-  }
-
-  // A message that says it is longer than what is around it ends with that: a limit within a limit.
-  bool message(Span& value) {
-    std::size_t size;
-    if (!length(size)) return false;
-    size = std::min(size, left());
-    value = {at, size};
-    at += size;
-    return true;
-  }
-};
+constexpr bool kLittleEndian = __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__;
 
 // In a stretch of repeated fields, either packed into one or one by one.
 template <std::uint8_t kTag, class Read>
@@ -119,16 +42,14 @@ bool add_float(Wire& wire, Buffer<float>& out) {
 }
 
 bool add_floats(Span list, Buffer<float>& out) {
-#if __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
   Wire wire(list);
   Span packed;
-  if (wire.take(delimited(1))) {
+  if (kLittleEndian && wire.take(delimited(1))) {
     // Unlike other numbers, packed floats must be there as a whole.
     if (!wire.string(packed) || packed.size % 4 != 0) return false;
     if (packed.size != 0) std::memcpy(out.extend(packed.size / 4), packed.data, packed.size);
     return true;
   }
-#endif
   return each_number<kFixed32One>(list, [&](Wire& values) { return add_float(values, out); });
 }
 
@@ -175,25 +96,28 @@ bool add_values(Span feature, Type type, Values& out) {
   return add_strings(list, out);
 }
 
-void add_missing(const Values& missing, Type type, Values& out) {
-  if (type == Type::kFloat) {
-    out.floats.append(missing.floats.data(), missing.floats.size());
-  } else if (type == Type::kInt64) {
-    out.ints.append(missing.ints.data(), missing.ints.size());
-  } else {
-    const auto before = static_cast<std::int64_t>(out.bytes.size());
-    out.bytes.append(missing.bytes.data(), missing.bytes.size());
-    for (std::size_t i = 0; i < missing.ends.size(); ++i) out.ends.push(before + missing.ends.data()[i]);
-  }
-}
-
 }  // namespace
 
 std::size_t Values::count(Type type) const {
   return type == Type::kFloat ? floats.size() : type == Type::kInt64 ? ints.size() : ends.size();
 }
 
-Parser::Parser(std::vector<Wanted> wanted, bool sequences) : wanted_(std::move(wanted)), sequences_(sequences) {
+void Values::add_missing(const Wanted& wanted) {
+  const Values& missing = wanted.missing;
+  if (wanted.type == Type::kFloat) {
+    floats.append(missing.floats.data(), missing.floats.size());
+  } else if (wanted.type == Type::kInt64) {
+    ints.append(missing.ints.data(), missing.ints.size());
+  } else {
+    const auto before = static_cast<std::int64_t>(bytes.size());
+    bytes.append(missing.bytes.data(), missing.bytes.size());
+    for (std::size_t i = 0; i < missing.ends.size(); ++i) ends.push(before + missing.ends.data()[i]);
+  }
+  if (wanted.count < 0) lengths.push(static_cast<std::int64_t>(missing.count(wanted.type)));
+}
+
+Parser::Parser(std::vector<Wanted> wanted, bool sequences, bool compares)
+    : wanted_(std::move(wanted)), sequences_(sequences), compares_(compares && !sequences && kLittleEndian) {
   for (std::size_t i = 0; i < wanted_.size(); ++i) {
     (wanted_[i].sequence ? lists_ : context_).emplace(wanted_[i].key, static_cast<std::int64_t>(i));
   }
@@ -202,17 +126,17 @@ Parser::Parser(std::vector<Wanted> wanted, bool sequences) : wanted_(std::move(w
 // One call of ``parse``: the row at hand, and what its features were last time.
 class Parser::Reading {
  public:
-  Reading(const Parser& parser, std::vector<Values>& out) : parser_(parser), out_(out), found_(parser.wanted_.size()) {}
+  // Rows are compared with earlier ones only if there are some to come.
+  Reading(const Parser& parser, std::size_t rows, std::vector<Values>& out)
+      : parser_(parser), out_(out), found_(parser.wanted_.size()), compares_(parser.compares_ && rows >= kWorthComparing) {}
 
   Fault row(Span row) {
-    for (Found& each : found_) each.there = false;
-    entries_ = 0;
-    if (!(parser_.sequences_ ? sequence_example(row) : example(row))) return {Code::kMalformed, 0, -1, 0};
-    for (std::size_t i = 0; i < found_.size(); ++i) {
-      const Fault fault = parser_.wanted_[i].sequence ? list(i) : feature(i);
-      if (fault.code != Code::kNone) return fault;
-    }
-    return {};
+    if (!compares_) return parsed(row);
+    if (templates_.apply(row, parser_.wanted_, out_)) return {};
+    seen_.clear();
+    const Fault fault = parsed(row);
+    if (fault.code == Code::kNone) learn(row);
+    return fault;
   }
 
  private:
@@ -225,6 +149,28 @@ class Parser::Reading {
     std::int64_t slot;
     const void* of;
   };
+
+  Fault parsed(Span row) {
+    for (Found& each : found_) each.there = false;
+    entries_ = 0;
+    if (!(parser_.sequences_ ? sequence_example(row) : example(row))) return {Code::kMalformed, 0, -1, 0};
+    for (std::size_t i = 0; i < found_.size(); ++i) {
+      const Fault fault = parser_.wanted_[i].sequence ? list(i) : feature(i);
+      if (fault.code != Code::kNone) return fault;
+    }
+    return {};
+  }
+
+  void learn(Span row) {
+    // Of several entries with one key, only one counts.
+    for (SeenValue& each : seen_) {
+      if (each.slot < 0) continue;
+      const Found& found = found_[static_cast<std::size_t>(each.slot)];
+      if (!found.there || found.span.data != each.value.data || each.value.size == 0) each.slot = -1;
+    }
+    templates_.learn(row, seen_, parser_.wanted_);
+    compares_ = templates_.useful();
+  }
 
   // Keys are short: a call to compare them would cost more than comparing them does.
   static bool same(std::string_view one, std::string_view other) {
@@ -289,6 +235,7 @@ class Parser::Reading {
         Found& found = found_[static_cast<std::size_t>(slot)];
         if (value.size != 0 || parser_.wanted_[static_cast<std::size_t>(slot)].sequence) found = {value, true};
       }
+      if (compares_) seen_.push_back({value, slot});
     }
     return true;
   }
@@ -313,8 +260,7 @@ class Parser::Reading {
     const auto index = static_cast<std::int64_t>(slot);
     if (!found_[slot].there) {
       if (wanted.required) return {Code::kMissing, 0, index, 0};
-      add_missing(wanted.missing, wanted.type, out);
-      if (wanted.count < 0) out.lengths.push(static_cast<std::int64_t>(wanted.missing.count(wanted.type)));
+      out.add_missing(wanted);
       return {};
     }
     return values(found_[slot].span, wanted, index, out);
@@ -362,12 +308,16 @@ class Parser::Reading {
   }
 
   static constexpr std::size_t kRemembered = 4096;
+  static constexpr std::size_t kWorthComparing = 8;
 
   const Parser& parser_;
   std::vector<Values>& out_;
   std::vector<Found> found_;
   std::vector<Entry> known_;
   std::size_t entries_ = 0;
+  bool compares_;
+  Templates templates_;
+  std::vector<SeenValue> seen_;
 };
 
 Fault Parser::parse(const Span* rows, std::size_t count, std::vector<Values>& out) const {
@@ -385,7 +335,7 @@ Fault Parser::parse(const Span* rows, std::size_t count, std::vector<Values>& ou
     if (wanted.type == Type::kInt64) out[i].ints.reserve(most);
     if (wanted.type == Type::kBytes) out[i].ends.reserve(most);
   }
-  Reading reading(*this, out);
+  Reading reading(*this, count, out);
   for (std::size_t i = 0; i < count; ++i) {
     Fault fault = reading.row(rows[i]);
     if (fault.code != Code::kNone) {

@@ -10,16 +10,14 @@
 #include <vector>
 
 #include "buffer.hpp"
+#include "wire.hpp"
 
 namespace forebay {
 
-struct Span {
-  const std::uint8_t* data;
-  std::size_t size;
-};
-
 // The numbers are those of the fields of the message Feature.
 enum class Type : int { kNone = 0, kBytes = 1, kFloat = 2, kInt64 = 3 };
+
+struct Wanted;
 
 // Values of one feature, in however many rows.
 struct Values {
@@ -31,6 +29,8 @@ struct Values {
   Buffer<std::int64_t> steps;       // Sequences: how many steps each row has.
 
   std::size_t count(Type type) const;
+  // What stands for a feature that a row has not got.
+  void add_missing(const Wanted& wanted);
 };
 
 struct Wanted {
@@ -54,7 +54,8 @@ struct Fault {
 // Thread-safe once made.
 class Parser {
  public:
-  Parser(std::vector<Wanted> wanted, bool sequences);
+  // With `compares`, rows like earlier ones are parsed by what these had in common, with the same result.
+  Parser(std::vector<Wanted> wanted, bool sequences, bool compares = true);
   // Keys are looked up where they lie.
   Parser(const Parser&) = delete;
   Parser& operator=(const Parser&) = delete;
@@ -69,6 +70,7 @@ class Parser {
 
   std::vector<Wanted> wanted_;
   bool sequences_;
+  bool compares_;
   std::unordered_map<std::string_view, std::int64_t> context_;
   std::unordered_map<std::string_view, std::int64_t> lists_;
 };

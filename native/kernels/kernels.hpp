@@ -40,6 +40,9 @@ int write_rows(int file, std::size_t row_bytes, const std::int64_t* rows, std::s
 // The same for the byte ranges [starts[i], stops[i]), which must not be negative, one behind another.
 int read_ranges(int file, const std::int64_t* starts, const std::int64_t* stops, std::size_t count, std::uint8_t* out);
 
+// Reads `size` bytes from `offset` on and takes their CRC-32C on the way. Returns the same.
+int read_checked(int file, std::int64_t offset, std::size_t size, std::uint8_t* out, std::uint32_t* checksum);
+
 // Nanoseconds in which the calling thread could have run, had a processor been free; 0 where the system does not tell.
 std::int64_t queued_nanoseconds();
 

@@ -5,11 +5,9 @@
 #include <cstddef>
 #include <cstdint>
 
-namespace forebay {
+#include "crc32c.hpp"
 
-std::uint32_t crc32c(const std::uint8_t* data, std::size_t size);
-// The same without the processor's instruction.
-std::uint32_t crc32c_portable(const std::uint8_t* data, std::size_t size);
+namespace forebay {
 
 // Checksums of data that holds checksums are weak, so those in the file are rotated and offset.
 constexpr std::uint32_t masked(std::uint32_t crc) { return ((crc >> 15) | (crc << 17)) + 0xa282ead8u; }

@@ -5,13 +5,7 @@
 #include <cstring>
 #include <vector>
 
-// Loops over whole rows gain from wider registers, where a processor has them. Without fused multiplication, which is
-// not asked for, all versions give the same numbers.
-#if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__)
-#define FOREBAY_CLONES __attribute__((target_clones("avx2", "default")))
-#else
-#define FOREBAY_CLONES
-#endif
+#include "vectors.hpp"
 
 namespace forebay {
 namespace {
@@ -55,21 +49,6 @@ void add_one(const float* __restrict in, float weight, std::size_t size, float* 
   for (std::size_t i = 0; i < size; ++i) out[i] += weight * in[i];
 }
 
-template <typename In>
-void weigh_rows(const In* in, std::size_t stride, const float* weights, std::size_t taps, float* out) {
-  // Rows without weight are left out: they are all but a few at the borders, where what counts is cut off.
-  std::size_t first = 0;
-  while (first + 1 < taps && weights[first] == 0.0f) ++first;
-  std::size_t last = taps;
-  while (last > first + 1 && weights[last - 1] == 0.0f) --last;
-  if (last - first == 1) {
-    weigh_one(in + first * stride, weights[first], stride, out);
-    return;
-  }
-  weigh_two(in + first * stride, in + (first + 1) * stride, weights[first], weights[first + 1], stride, out);
-  for (std::size_t k = first + 2; k < last; ++k) add_one(in + k * stride, weights[k], stride, out);
-}
-
 void weigh_columns_by_four(const float* row, std::size_t channels, const Taps& columns, float* out) {
   for (std::size_t x = 0; x < columns.count; ++x) {
     const float* from = row + static_cast<std::size_t>(columns.starts[x]) * channels;
@@ -100,12 +79,32 @@ void weigh_columns(const float* row, std::size_t channels, const Taps& columns, 
   }
 }
 
-void store(const float* __restrict values, std::size_t size, float* __restrict out) {
+}  // namespace
+
+template <typename In>
+void weigh_rows(const In* in, std::size_t stride, std::size_t size, const float* weights, std::size_t taps,
+                float* out) {
+  // Rows without weight are left out: they are all but a few at the borders, where what counts is cut off.
+  std::size_t first = 0;
+  while (first + 1 < taps && weights[first] == 0.0f) ++first;
+  std::size_t last = taps;
+  while (last > first + 1 && weights[last - 1] == 0.0f) --last;
+  if (last - first == 1) {
+    weigh_one(in + first * stride, weights[first], size, out);
+    return;
+  }
+  weigh_two(in + first * stride, in + (first + 1) * stride, weights[first], weights[first + 1], size, out);
+  for (std::size_t k = first + 2; k < last; ++k) add_one(in + k * stride, weights[k], size, out);
+}
+
+template void weigh_rows(const std::uint8_t*, std::size_t, std::size_t, const float*, std::size_t, float*);
+
+void store_values(const float* __restrict values, std::size_t size, float* __restrict out) {
   std::memcpy(out, values, size * sizeof(float));
 }
 
 FOREBAY_CLONES
-void store(const float* __restrict values, std::size_t size, std::uint8_t* __restrict out) {
+void store_values(const float* __restrict values, std::size_t size, std::uint8_t* __restrict out) {
   for (std::size_t i = 0; i < size; ++i) {
     // By comparisons that are false for it, not-a-number becomes 0 instead of undefined behaviour. Clipping what is
     // whole already, instead of the float, is what compilers know how to do for many values at once.
@@ -115,8 +114,6 @@ void store(const float* __restrict values, std::size_t size, std::uint8_t* __res
     out[i] = static_cast<std::uint8_t>(whole < 0 ? 0 : whole);
   }
 }
-
-}  // namespace
 
 template <typename In, typename Out>
 void resize(const In* in, std::size_t images, std::size_t height, std::size_t width, std::size_t channels,
@@ -128,10 +125,10 @@ void resize(const In* in, std::size_t images, std::size_t height, std::size_t wi
   for (std::size_t image = 0; image < images; ++image) {
     const In* from = in + image * height * stride;
     for (std::size_t y = 0; y < rows.count; ++y) {
-      weigh_rows(from + static_cast<std::size_t>(rows.starts[y]) * stride, stride, rows.weights + y * rows.taps,
+      weigh_rows(from + static_cast<std::size_t>(rows.starts[y]) * stride, stride, stride, rows.weights + y * rows.taps,
                  rows.taps, row.data());
       weigh_columns(row.data(), channels, columns, made.data());
-      store(made.data(), out_stride, out);
+      store_values(made.data(), out_stride, out);
       out += out_stride;
     }
   }

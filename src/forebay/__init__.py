@@ -1,6 +1,6 @@
 """Forebay: a standalone input pipeline for training. See ``Dataset``."""
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from forebay import errors
 from forebay.block.spec import NoneSpec, TensorSpec
@@ -15,11 +15,13 @@ from forebay.errors import (
     FunctionError,
     LengthError,
     PlanError,
+    RemoteError,
     SpillError,
 )
 from forebay.iterator import DatasetIterator
+from forebay.lazy import on_first_use
 from forebay.ledger import Ledger
-from forebay.options import Options
+from forebay.options import Options, RemoteOptions
 
 __version__ = "0.1.0"
 
@@ -43,6 +45,8 @@ __all__ = [
     "NoneSpec",
     "Options",
     "PlanError",
+    "RemoteError",
+    "RemoteOptions",
     "SpillError",
     "SqlDataset",
     "TFRecordDataset",
@@ -61,23 +65,18 @@ if TYPE_CHECKING:
     from forebay.dataset.text import CsvDataset, FixedLengthRecordDataset, SqlDataset, TextLineDataset
     from forebay.observe import watch
 else:
-    # Loaded when first used: few programs need all of them, and all programs import Forebay.
-    _LAZY = {
-        "CsvDataset": "forebay.dataset.text",
-        "FixedLengthRecordDataset": "forebay.dataset.text",
-        "SqlDataset": "forebay.dataset.text",
-        "TFRecordDataset": "forebay.dataset.files",
-        "TextLineDataset": "forebay.dataset.text",
-        "image": "forebay.image",
-        "io": "forebay.io",
-        "text": "forebay.text",
-        "watch": "forebay.observe",
-    }
+    __getattr__ = on_first_use(
+        __name__,
+        {
+            "dataset.files": "TFRecordDataset",
+            "dataset.text": "CsvDataset FixedLengthRecordDataset SqlDataset TextLineDataset",
+            "image": "",
+            "io": "",
+            "observe": "watch",
+            "text": "",
+        },
+    )
 
-    def __getattr__(name: str) -> Any:
-        if name not in _LAZY:
-            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-        from importlib import import_module
-
-        module = import_module(_LAZY[name])
-        return module if name in ("image", "io", "text") else getattr(module, name)
+    def __dir__() -> list[str]:
+        """What there is to use, loaded or not: editors and shells complete names by it."""
+        return [*__all__, "__version__"]

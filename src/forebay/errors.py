@@ -4,6 +4,7 @@ ForebayError
 ├── PlanError        a dataset cannot be built as written (also a ValueError)
 ├── DataError        an element cannot go through an operator: shapes, dtypes, structure
 │   ├── FileError        it cannot be read from its file: missing, cut short, damaged, too large
+│   │   └── RemoteError      the place where its file is cannot be reached, may not be used, or gave something else
 │   └── TransferError    it cannot go to a worker process, or its result cannot come back
 ├── SpillError       what does not fit into memory cannot be written to disk
 ├── FunctionError    a function of the user's raised; the original is ``__cause__``
@@ -38,12 +39,23 @@ class FileError(DataError):
         self.step = step
 
     def __str__(self) -> str:
-        at = "" if self.offset is None else f", byte {self.offset:,}"
-        return f"{'' if self.step is None else f'{self.step}: '}{self.path}{at}: {self.reason}"
+        return f"{'' if self.step is None else f'{self.step}: '}{place(self.path, self.offset)}: {self.reason}"
 
     def read_by(self, step: str) -> "FileError":
         """The same with the step of the pipeline that was reading."""
-        return FileError(self.path, self.reason, self.offset, step).with_traceback(self.__traceback__)
+        return type(self)(self.path, self.reason, self.offset, step).with_traceback(self.__traceback__)
+
+
+class RemoteError(FileError):
+    """A file cannot be had from where it is: no answer in time, changed while it was read, or not allowed.
+
+    It says nothing about what is in the file, so that ``on_error="skip"`` does not pass over it.
+    """
+
+
+def place(path: str, offset: int | None) -> str:
+    """What errors call a place in a file."""
+    return path if offset is None else f"{path}, byte {offset:,}"
 
 
 class TransferError(DataError):
@@ -56,6 +68,9 @@ class SpillError(ForebayError):
 
 class FunctionError(ForebayError):
     """A function of the user's raised; the original exception is ``__cause__``, with its own traceback."""
+
+    together = False
+    """Whether it raised for many rows at once, and not for any of them when it was asked again row by row."""
 
 
 class CursorError(ForebayError, ValueError):

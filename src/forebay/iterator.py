@@ -13,14 +13,13 @@ from forebay.block import START, Cursor
 from forebay.errors import BusyError, ClosedError, CursorError
 from forebay.ledger import Ledger
 from forebay.plan import Node, build, optimise, with_seeds
-from forebay.plan.identity import check_same_plan, check_signature, counts_on_order, layout, signed
-from forebay.rules.fuse_maps import fuse_all_maps, fuse_maps
+from forebay.plan.identity import layout
+from forebay.remote_run import RemoteRun, in_force
 from forebay.run import Operator, Reader, Setup
 from forebay.run.crew import Crew
 from forebay.run.leaving import watch_for_exit
-from forebay.run.meter import StageStats
 from forebay.run.observers import ended, observed
-from forebay.run.stats import stats_of
+from forebay.run.stats import Stats, stats_of
 from forebay.run.trim import give_back
 
 T_co = TypeVar("T_co", covariant=True)
@@ -34,28 +33,33 @@ class _Run:
     def __init__(self, crew: Crew, ledger: Ledger) -> None:
         self._crew = crew
         self.operator: Operator | None = None
+        self._remote: RemoteRun | None = None
         self._ledger = ledger
-        self._stats: list[StageStats] = []
+        self._stats = Stats()
 
-    def start(self, operator: Operator, cursor: Cursor, epoch: int) -> Reader:
+    def start(self, operator: Operator, remote: RemoteRun, cursor: Cursor, epoch: int) -> Reader:
         """Go over to other operators; if they cannot seek to the cursor, stay with those there are."""
         reader = Reader(operator)
         try:
             reader.seek(cursor, epoch)
         except BaseException:
+            remote.closing = True
             operator.close()
             raise
         self.close()
-        self.operator = operator
+        self.operator, self._remote = operator, remote
         return reader
 
-    def stats(self) -> list[StageStats]:
+    def stats(self) -> Stats:
         operator = self.operator  # Whoever asks may be on another thread than the one that closes.
         return self._stats if operator is None else stats_of(operator)
 
     def close(self) -> None:
         if self.operator is not None:
             self._stats = self.stats()
+            if self._remote is not None:
+                # Threads that wait for a server are to be joined too.
+                self._remote.closing = True
             # Forgotten only afterwards: what an interrupt cuts short is done again by whoever closes next.
             self.operator.close()
             self.operator = None
@@ -103,11 +107,17 @@ class DatasetIterator(Generic[T_co]):
         self._start(seeds, epoch, START, 0)
 
     def _start(self, seeds: list[int], epoch: int, cursor: Cursor, position: int) -> None:
+        # Of its own: the run before it, which may still be there, is closed by itself.
+        self._setup = replace(self._setup, remote=self._setup.remote.anew())
+        with in_force(self._setup.remote):
+            self._begin(seeds, epoch, cursor, position)
+
+    def _begin(self, seeds: list[int], epoch: int, cursor: Cursor, position: int) -> None:
         prepared = optimise(with_seeds(self._plan, seeds), self._setup.rules)
         self._setup.gate.open = cursor == START
         # Restored after its end, it runs anew: workers in the middle of something are not to be kept.
         self._setup.parallelism.crew.finished = False
-        self._reader: Reader | None = self._run.start(build(prepared, self._setup), cursor, epoch)
+        self._reader: Reader | None = self._run.start(build(prepared, self._setup), self._setup.remote, cursor, epoch)
         self._layout = layout(prepared, self._setup.rules)
         self._seeds = seeds
         self._epoch = epoch
@@ -200,7 +210,8 @@ class DatasetIterator(Generic[T_co]):
         self._broken = True
         self._setup.parallelism.crew.tuner.tick()
         try:
-            block = self._reader.next() if self._reader is not None else None
+            with in_force(self._setup.remote):
+                block = self._reader.next() if self._reader is not None else None
         except Exception:
             # The next call begins with new operators in any case. These, with all their workers, would stay for as
             # long as the error does, and longer: what they hold leads to the error, and its traceback back to them.
@@ -225,8 +236,11 @@ class DatasetIterator(Generic[T_co]):
         self._broken = False
         return self.__next__()
 
-    def stats(self) -> list[StageStats]:
+    def stats(self) -> Stats:
         """What every step has done since the iterator began or was last restored, the last step first.
+
+        Printed, it is a table: "busy" are seconds of work, on all workers together, and "wait" those in which the step
+        behind was kept waiting by them. Each entry has more to ask for; see ``forebay.run.meter.StageStats``.
 
         >>> import forebay as fb
         >>> it = iter(fb.Dataset.range(100).batch(10))
@@ -248,6 +262,9 @@ class DatasetIterator(Generic[T_co]):
         """
         if not self._close.alive:
             raise ClosedError("this iterator is closed and no longer stands anywhere; save its state before close()")
+        # Not every program saves: those that do load what it takes, json above all.
+        from forebay.plan.state import signed
+
         return signed(
             {
                 "forebay": STATE_VERSION,
@@ -281,6 +298,8 @@ class DatasetIterator(Generic[T_co]):
         """
         if not self._close.alive:
             raise ClosedError("this iterator is closed; load the state into a new one")
+        from forebay.plan.state import check_same_plan, check_signature, counts_on_order
+
         try:
             version = state["forebay"]
             if version != STATE_VERSION:
@@ -309,9 +328,11 @@ class DatasetIterator(Generic[T_co]):
 
     def _rules_for(self, saved: str, seeds: list[int]) -> tuple[Any, ...]:
         """Rules under which the plan runs as it did when a state was saved whose order cannot be counted out anew."""
+        from forebay.rules.fuse_maps import fuse_all_maps
+
         rules = self._setup.rules
         without = [tuple(rule for rule in rules if rule is not other) for other in rules]
-        fusing = tuple(fuse_all_maps if rule is fuse_maps else rule for rule in rules)
+        fusing = tuple(fuse_all_maps if rule.__name__ == "fuse_maps" else rule for rule in rules)
         for some in (*without, fusing, ()):
             if layout(optimise(with_seeds(self._plan, seeds), some), some) == saved:
                 return some

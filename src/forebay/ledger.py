@@ -79,6 +79,15 @@ class Lease:
         """Bytes."""
         return self._amount[0]
 
+    @property
+    def budget(self) -> int:
+        """Of the ledger, which others hold parts of too."""
+        return self._ledger.budget
+
+    def beside(self) -> "Lease":
+        """Another one of the same owner, for a buffer that another thread or class looks after."""
+        return self._ledger.lease(self.owner)
+
     def ask(self, total: int) -> bool:
         """Hold `total` bytes from now on, if there is room; whether there is. Less than before is always granted."""
         return self._set(total, refusable=True)
@@ -89,7 +98,8 @@ class Lease:
 
     def release(self) -> None:
         """Hold nothing."""
-        self.note(0)
+        if self._amount[0]:
+            self.note(0)
 
     def _set(self, total: int, refusable: bool) -> bool:
         granted = self._ledger._change(total - self._amount[0], refusable)

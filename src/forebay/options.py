@@ -38,6 +38,76 @@ class Autotune:
     cpu_budget: int | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class RemoteOptions:
+    """How files behind URLs are read, and from where.
+
+    A request that fails for now (no connection, no answer, a server's error, a body that breaks off) is made again for
+    the bytes that are missing. One that is refused (no such file, no permission) is not.
+
+    Args:
+        retries: how often one read is tried again; 8 by default.
+        deadline: seconds after which a read that has not got its bytes is given up, whatever was tried; 120 by default.
+        timeout: seconds without a byte after which a request is given up and made again, twice as many each time; 20
+            by default.
+        backoff: seconds to wait before the second try, about; twice as many before each further one, up to 10. 0.1 by
+            default.
+        read_ahead: bytes to ask for before they are needed where a file is read from front to back, within
+            ``Options.memory``: a number or a text such as "8MiB", the default. 0 for none.
+        requests: how many requests one read may have under way at once; 8 by default.
+        checksum: compare what was read of a file from its first byte to its last with the MD5 sum that its store has
+            of it, where it has one; by default it is.
+        allow: the only places that files may be read from and written to: protocols such as "file", for paths of this
+            machine, and hosts or buckets such as "s3://my-bucket" and "https://data.example.org". All links of a
+            chained URL have to be in it, and where a web server leads on to. By default all places are allowed.
+
+    A field left at ``None`` is inherited, as in ``Options``.
+
+    >>> import forebay as fb
+    >>> careful = fb.RemoteOptions(deadline=10, allow=("file", "s3://my-bucket"))
+    >>> ds = fb.TFRecordDataset("s3://my-bucket/a.tfrecord").with_options(fb.Options(remote=careful))
+    >>> ds.options().remote.deadline, ds.options().remote.retries
+    (10, 8)
+    >>> fb.TFRecordDataset("s3://other/a.tfrecord").with_options(fb.Options(remote=careful))
+    Traceback (most recent call last):
+    forebay.errors.PlanError: TFRecordDataset at ...: s3://other/a.tfrecord is not allowed...
+    """
+
+    retries: int | None = None
+    deadline: float | None = None
+    timeout: float | None = None
+    backoff: float | None = None
+    read_ahead: "int | str | None" = None
+    requests: int | None = None
+    checksum: bool | None = None
+    allow: tuple[str, ...] | None = None
+
+    def __post_init__(self) -> None:
+        _count("remote.retries", self.retries, 0)
+        _count("remote.requests", self.requests)
+        _flag("remote.checksum", self.checksum)
+        for name in ("deadline", "timeout", "backoff"):
+            _seconds(f"remote.{name}", getattr(self, name))
+        if self.read_ahead is not None and not (type(self.read_ahead) is int and self.read_ahead == 0):
+            object.__setattr__(
+                self, "read_ahead", parse_size("RemoteOptions.read_ahead", self.read_ahead, lambda: 1 << 30)
+            )
+        if self.allow is not None:
+            entries = self.allow
+            if isinstance(entries, str) or not isinstance(entries, (tuple, list, set, frozenset)):
+                raise PlanError(f"RemoteOptions.allow must be a tuple of protocols and hosts, got {entries!r}")
+            # Imported by those who use it.
+            from forebay.allow import check_entry
+
+            for entry in entries:
+                check_entry(entry)
+            object.__setattr__(self, "allow", tuple(entries))
+
+    def merged(self, later: "RemoteOptions") -> "RemoteOptions":
+        """These options with every field that `later` sets taken from there."""
+        return _merged(self, later)
+
+
 @dataclass(slots=True)
 class Options:
     """How a dataset runs. No option but ``deterministic=False`` changes its elements or their order.
@@ -54,6 +124,7 @@ class Options:
         spill_limit: the most bytes to put there.
         threading: see ``Threading``.
         autotune: see ``Autotune``.
+        remote: see ``RemoteOptions``.
 
     A field left at ``None`` is inherited from the options set further up, then from the defaults.
 
@@ -73,6 +144,7 @@ class Options:
     spill_limit: "str | int | None" = None
     threading: Threading = field(default_factory=Threading)
     autotune: Autotune = field(default_factory=Autotune)
+    remote: RemoteOptions = field(default_factory=RemoteOptions)
 
     def __post_init__(self) -> None:
         self.check()
@@ -88,7 +160,7 @@ class Options:
             parse_size("Options.spill_limit", self.spill_limit, lambda: 0)
         if self.spill_dir is not None and not isinstance(self.spill_dir, (str, os.PathLike)):
             raise PlanError(f"Options.spill_dir must be a path, got {self.spill_dir!r}")
-        for name, kind in (("threading", Threading), ("autotune", Autotune)):
+        for name, kind in (("threading", Threading), ("autotune", Autotune), ("remote", RemoteOptions)):
             if not isinstance(getattr(self, name), kind):
                 raise PlanError(
                     f"Options.{name} must be a forebay.options.{kind.__name__}, got {getattr(self, name)!r}"
@@ -119,9 +191,28 @@ def _flag(name: str, value: Any) -> None:
         raise PlanError(f"Options.{name} must be True, False or None, got {value!r}")
 
 
-def _count(name: str, value: Any) -> None:
-    if value is not None and (isinstance(value, bool) or not isinstance(value, int) or value < 1):
-        raise PlanError(f"Options.{name} must be a whole number of at least 1, got {value!r}")
+def _count(name: str, value: Any, least: int = 1) -> None:
+    if value is not None and (isinstance(value, bool) or not isinstance(value, int) or value < least):
+        raise PlanError(f"Options.{name} must be a whole number of at least {least}, got {value!r}")
 
 
-DEFAULTS = Options(optimize=True, block_bytes=1 << 20, deterministic=True, autotune=Autotune(enabled=True))
+def _seconds(name: str, value: Any) -> None:
+    if value is not None and (isinstance(value, bool) or not isinstance(value, (int, float)) or not value > 0):
+        raise PlanError(f"Options.{name} must be a number of seconds above 0, got {value!r}")
+
+
+DEFAULTS = Options(
+    optimize=True,
+    block_bytes=1 << 20,
+    deterministic=True,
+    autotune=Autotune(enabled=True),
+    remote=RemoteOptions(
+        retries=8,
+        deadline=120.0,
+        timeout=20.0,
+        backoff=0.1,
+        read_ahead=8 << 20,
+        requests=8,
+        checksum=True,
+    ),
+)

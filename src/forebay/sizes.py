@@ -1,11 +1,12 @@
 """Amounts of memory: as people write them, and as the machine really has them."""
 
+import os
 import re
 from collections.abc import Callable
-from pathlib import Path
 
 from forebay.cgroups import limits
 from forebay.errors import PlanError
+from forebay.system import read_text
 
 _UNITS = {"": 1, "B": 1}
 for power, letter in enumerate("KMGT", 1):
@@ -46,7 +47,7 @@ def memory_left() -> int:
 
 def _host() -> int:
     try:
-        for line in Path("/proc/meminfo").read_text().splitlines():
+        for line in read_text("/proc/meminfo").splitlines():
             if line.startswith("MemAvailable:"):
                 return int(line.split()[1]) * 1024
     except (OSError, ValueError):
@@ -54,20 +55,21 @@ def _host() -> int:
     return _UNLIMITED
 
 
-def _left(limit: Path) -> int | None:
+def _left(limit: str) -> int | None:
+    folder, name = os.path.split(limit)
     try:
-        most = limit.read_text().strip()
+        most = read_text(limit).strip()
         if most == "max" or int(most) >= _UNLIMITED:
             return None
-        used = limit.with_name(_USED[limit.name]).read_text()
-        return max(0, int(most) - int(used) + _reclaimable(limit.parent))
+        used = read_text(folder, _USED[name])
+        return max(0, int(most) - int(used) + _reclaimable(folder))
     except (OSError, ValueError):
         return None
 
 
-def _reclaimable(folder: Path) -> int:
+def _reclaimable(folder: str) -> int:
     """Page cache counts as used, but gives way."""
-    for line in (folder / "memory.stat").read_text().splitlines():
+    for line in read_text(folder, "memory.stat").splitlines():
         name, _, value = line.partition(" ")
         if name in ("inactive_file", "total_inactive_file"):
             return int(value)

@@ -46,6 +46,34 @@ def test_inks_become_colours_as_in_tensorflow() -> None:
     assert np.abs(grey[..., 0] - expected @ np.array([0.299, 0.587, 0.114])).max() < 1.1
 
 
+def _inks(before: bytes, mark: bool) -> bytes:
+    """An image of inks with these bytes in front of all segments, with or without the mark of Adobe's programs."""
+    data = encoded(picture(20, 30), "JPEG", "CMYK")
+    at = data.index(b"\xff\xee")
+    end = at + 2 + int.from_bytes(data[at + 2 : at + 4], "big")
+    return data[:2] + before + (data[2:] if mark else data[2:at] + data[end:])
+
+
+_COMMENT = b"\xff\xfe\x00\x13made with Adobe X"
+_PROFILE = b"\xff\xe2\xff\xff" + bytes(65533)
+
+
+@pytest.mark.parametrize("before", [b"", _COMMENT, 3 * _PROFILE], ids=["plain", "named elsewhere", "behind a profile"])
+@pytest.mark.parametrize("mark", [False, True])
+def test_only_the_mark_says_that_inks_are_inverted(before: bytes, mark: bool) -> None:
+    data = _inks(before, mark)
+    expected = tensorflow().io.decode_jpeg(data, channels=3).numpy()
+    np.testing.assert_array_equal(fb.io.decode_jpeg(data), expected)
+
+
+@pytest.mark.parametrize("dtype", [np.uint8, np.uint16])
+def test_grey_of_all_colours_is_the_same(dtype: Any) -> None:
+    pixels = np.random.default_rng(1).integers(0, 1 << 16, (80, 90, 3)).astype(np.uint16)
+    for data in (deep_png(pixels), encoded((pixels >> 8).astype(np.uint8), "PNG")):
+        expected = tensorflow().io.decode_png(data, channels=1, dtype=dtype).numpy()
+        np.testing.assert_array_equal(fb.io.decode_png(data, 1, dtype), expected)
+
+
 PNGS = {
     "colours": lambda: encoded(picture(11, 17), "PNG"),
     "opacity": lambda: encoded(picture(11, 17), "PNG", "RGBA"),
@@ -72,8 +100,7 @@ def test_png_is_the_same(name: str, dtype: Any) -> None:
             # TensorFlow fills in the largest number of so few bits, which then is next to nothing.
             assert (got[..., 3] == np.iinfo(dtype).max).all()
             got, expected = got[..., :3], expected[..., :3]
-        apart = 2 if channels == 1 and dtype is np.uint16 and name == "16 bits" else 0
-        assert np.abs(got.astype(int) - expected).max() <= apart
+        np.testing.assert_array_equal(got, expected)
 
 
 def test_decode_image_takes_every_format() -> None:

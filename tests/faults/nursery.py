@@ -105,7 +105,7 @@ def _serve() -> str | None:
 
 if __name__ == "__main__":
     # What any of the programs may want.
-    for name in ("pyarrow.ipc", "xxhash", "forebay.storage.store"):
+    for name in ("pyarrow.ipc", "forebay.storage.store"):
         importlib.import_module(name)
     program = _serve()
     if program is not None:

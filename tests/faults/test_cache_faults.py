@@ -31,7 +31,7 @@ def function(x):
 
 def build(folder):
     dataset = fb.Dataset.range(3000).map(function).filter(lambda x, y: x % 7 != 3).cache(folder)
-    return dataset.with_options(fb.Options(block_bytes=8000))
+    return dataset.with_options(fb.Options(block_bytes=2000))
 
 def check(dataset):
     rows = [x for x in range(3000) if x % 7 != 3]
@@ -99,7 +99,7 @@ def test_killed_while_filling(tmp_path: Path, seed: int, nursery: Nursery) -> No
 
 def build(folder: Path, rows: int = ROWS, compression: Any = None) -> Dataset[Any]:
     dataset = Dataset.range(rows).map(lambda x: (x, np.full(20, x * 0.5))).cache(folder, compression=compression)
-    return dataset.with_options(Options(block_bytes=8000))
+    return dataset.with_options(Options(block_bytes=2000))
 
 
 def assert_right(dataset: Dataset[Any], rows: int = ROWS) -> None:
@@ -155,9 +155,9 @@ def test_what_was_mended_stays_mended(tmp_path: Path) -> None:
 
 
 def _damaged(content: Any) -> list[int]:
-    from forebay.run.cached_record import decode
+    from forebay.run.cached_record import Decoder
 
-    return [record.row for record in content._records if decode(content._file, record) is None]
+    return [record.row for record in content._records if Decoder().block(content._file, record) is None]
 
 
 @pytest.mark.parametrize("with_index", [True, False])

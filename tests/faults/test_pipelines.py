@@ -17,7 +17,7 @@ import forebay as fb
 from faults.support import assert_nothing_runs, busy, take_until_error, workers_of
 from forebay import Dataset
 from forebay.run import auto
-from forebay.run.gil_probe import GilProbe
+from forebay.run.gil_probe import Seen
 from processes.support import alive, wait_for
 
 N = 1500
@@ -92,7 +92,7 @@ def settle_on_processes(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(auto, "_HOLDS", -1.0)
     monkeypatch.setattr(auto, "_BUSY", -1.0)
     monkeypatch.setattr(auto, "_TRIFLE", -1.0)
-    monkeypatch.setattr(GilProbe, "enough", property(lambda probe: probe.rows > 0 and probe.seconds > 0))
+    monkeypatch.setattr(Seen, "enough", property(lambda seen: seen.rows > 0 and seen.seconds > 0))
 
 
 def deadly(die: Callable[[], Any], number: int) -> Callable[[Any], Any]:

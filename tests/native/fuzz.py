@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import random
 import shutil
 import subprocess
@@ -11,12 +12,18 @@ import time
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 
 import forebay as fb
 from forebay.io.tfrecord import framed
+from images import jpeg
 
 ROOT = Path(__file__).parents[2]
-NAMES = ("crc32c", "csv", "example", "example_write", "lines", "numbers", "records")
+NAMES = (
+    *("crc32c", "csv", "example", "example_template", "example_write", "huffman", "idct", "jpeg", "jpeg_frame"),
+    *("jpeg_resize", "lines", "memory", "numbers", "parquet_footer", "records", "resize"),
+)
 KERNELS = [ROOT / "native/kernels" / f"{name}.cpp" for name in NAMES]
 SANITIZERS = ["-fsanitize=address,undefined", "-fno-sanitize-recover=all", "-g", "-O1"]
 
@@ -37,8 +44,17 @@ def build(folder: Path, libfuzzer: bool = False) -> Path:
     return target
 
 
+def footer() -> bytes:
+    """Of a Parquet file of two row groups, lists and a struct."""
+    rows = [{"x": i, "l": [i] * i, "s": {"t": str(i)}} for i in range(4)]
+    out = io.BytesIO()
+    pq.write_table(pa.Table.from_pylist(rows), out, row_group_size=2)
+    data = out.getvalue()
+    return data[-8 - int.from_bytes(data[-8:-4], "little") : -8]
+
+
 def corpus(folder: Path) -> list[str]:
-    """Files to begin with: records, Examples, both in one another, and CSV."""
+    """Files to begin with: records, Examples, both in one another, CSV, JPEG images, and the footer of a table."""
     chance = random.Random(1)
     examples = [
         fb.io.serialize_example(
@@ -59,7 +75,10 @@ def corpus(folder: Path) -> list[str]:
     everything = framed(np.frombuffer(b"".join(examples), np.uint8), offsets).tobytes()
     table = b'1,2,3.5,1e-7,"a ""b"",\r\n"\r\n-4,,NA,123456789012345678901234567890.5e-300,x\r7,8,0x1p3,inf,\n'
     names = []
-    for i, data in enumerate([*examples, steps, examples[3] + examples[1], everything, table, table[:40] + b"\n", b""]):
+    tables = [table, table[:40] + b"\n"]
+    images = [jpeg(70, 90), jpeg(33, 20, subsampling="4:4:4", restart_marker_blocks=2), jpeg(9, 30, mode="L")]
+    inputs = [*examples, steps, examples[3] + examples[1], everything, *tables, b"", *images, footer()]
+    for i, data in enumerate(inputs):
         path = folder / f"seed-{i}"
         path.write_bytes(data)
         names.append(str(path))

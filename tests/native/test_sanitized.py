@@ -18,4 +18,4 @@ def test_hostile_bytes(tmp_path: Path) -> None:
         [target, "7", "20000", *corpus(tmp_path)], env=environment, capture_output=True, text=True, check=False
     )
     assert run.returncode == 0, run.stderr[-4000:]
-    assert run.stdout == "20010 inputs\n"
+    assert run.stdout == "20014 inputs\n"

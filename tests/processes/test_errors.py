@@ -1,11 +1,15 @@
 """Everything that can go wrong in a call, short of a death."""
 
+import subprocess
+import sys
 import threading
 import traceback
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from forebay import Dataset
 from forebay.errors import DataError, FunctionError, PlanError
 from processes.support import fds
 
@@ -133,7 +137,7 @@ def test_exceptions_that_cannot_be_printed(call: Any) -> None:
         call(the_function)
 
 
-@pytest.mark.parametrize("kind", [KeyboardInterrupt, GeneratorExit, BaseException, StopIteration, MemoryError])
+@pytest.mark.parametrize("kind", [KeyboardInterrupt, SystemExit, GeneratorExit, BaseException, StopIteration])
 def test_any_exception_is_an_error_of_the_job(call: Any, kind: type[BaseException]) -> None:
     def function() -> None:
         raise kind("of the user")
@@ -224,3 +228,79 @@ def test_no_workers(start: Any) -> None:
         start(lambda: len, workers=0)
     with pytest.raises(PlanError, match="at least 1"):
         start(lambda: len).resize(0)
+
+
+@pytest.mark.parametrize("executor", ["inline", "thread", "process"])
+def test_who_ends_the_program_ends_that_of_the_consumer(executor: str) -> None:
+    def function(i: int) -> int:
+        if i == 3:
+            sys.exit(5)
+        return i
+
+    with iter(Dataset.range(9).map(function, 2, executor=executor)) as it, pytest.raises(SystemExit) as caught:
+        list(it)
+    assert caught.value.code == 5
+
+
+@pytest.mark.parametrize("executor", ["inline", "thread", "process"])
+def test_the_traceback_of_who_ends_the_program(executor: str) -> None:
+    def the_function(i: int) -> int:
+        sys.exit("no more today")
+
+    with iter(Dataset.range(9).map(the_function, 2, executor=executor)) as it, pytest.raises(SystemExit) as caught:
+        next(it)
+    assert caught.value.code == "no more today"
+    assert "in the_function" in shown(caught.value)
+
+
+class Exits:
+    """Ends the program of whoever reads it, as a module does that parses a command line when it is imported."""
+
+    def __reduce__(self):  # type: ignore[no-untyped-def]
+        return sys.exit, (3,)
+
+
+def test_what_ends_the_program_while_it_is_read(start: Any, call: Any) -> None:
+    ends = Exits()
+    with pytest.raises(DataError, match=r"the function could not be read in the worker process: SystemExit: 3"):
+        start(lambda: lambda: ends).submit().result()
+    with pytest.raises(DataError, match=r"the arguments could not be read in the worker process: SystemExit: 3"):
+        call(repr, Exits())
+
+
+def test_what_ends_the_program_while_a_function_is_made(start: Any) -> None:
+    with pytest.raises(SystemExit) as caught:
+        start(lambda: sys.exit(4)).submit().result()
+    assert caught.value.code == 4
+
+
+LIMITED = """
+import resource, sys
+import numpy as np
+import forebay as fb
+
+if __name__ == "__main__":
+    wide = fb.Dataset.from_tensor_slices(np.zeros((3, 8 << 20), np.uint8))
+    resource.setrlimit(resource.RLIMIT_FSIZE, (int(sys.argv[1]), resource.RLIM_INFINITY))
+    for dataset, function in (
+        (fb.Dataset.range(3), lambda i: np.zeros(8 << 20, np.uint8)),
+        (wide, lambda row: row.sum()),
+    ):
+        try:
+            list(dataset.map(function, 2, executor="process"))
+        except fb.ForebayError as error:
+            print(type(error).__name__, error)
+"""
+
+
+@pytest.mark.parametrize(("limit", "kind"), [(4 << 20, "TransferError"), (1 << 16, "PlanError")])
+def test_shared_memory_that_may_not_grow(tmp_path: Path, limit: int, kind: str) -> None:
+    program = tmp_path / "limited.py"
+    program.write_text(LIMITED)
+    run = subprocess.run([sys.executable, program, str(limit)], capture_output=True, text=True, check=True)
+    lines = run.stdout.splitlines()
+    assert len(lines) == 2, run.stderr
+    for line in lines:
+        assert line.startswith(f"{kind} map at limited.py:")
+        assert "bytes of shared memory cannot be had" in line
+        assert "ulimit -f" in line

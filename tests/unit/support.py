@@ -4,6 +4,8 @@ import dataclasses
 import json
 import subprocess
 import sys
+from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -102,3 +104,16 @@ def python(code: str, timeout: float = 300, *arguments: str) -> str:
     )
     assert done.returncode == 0, done.stderr
     return done.stdout
+
+
+def written(path: Path, data: bytes) -> str:
+    path.write_bytes(data)
+    return str(path)
+
+
+def outcome(build: Callable[[], Any]) -> tuple[list[Any], BaseException | None]:
+    """Elements before the first error, wherever that is raised."""
+    try:
+        return until_error(build())
+    except fb.ForebayError as error:
+        return [], error

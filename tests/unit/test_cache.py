@@ -210,6 +210,24 @@ def test_it_holds_a_lease_and_gives_it_back() -> None:
     assert ledger.held == 0
 
 
+def test_what_waits_to_be_written_is_there_for_others() -> None:
+    rows = np.arange(60_000)
+    cached = Dataset.from_tensor_slices(rows).cache()
+    small, large = (cached.with_options(Options(memory=memory, block_bytes=10_000)) for memory in (50_000, "1GiB"))
+    with iter(small) as it:
+        for _ in range(5_000):
+            next(it)
+        content = cached.plan.content  # type: ignore[attr-defined]
+        assert content.waiting > 0
+        kept = content.rows
+        assert plain([x for _, x in zip(range(kept), small)]) == list(range(kept))
+    # A budget with room for them keeps them in memory, in their place among the others.
+    assert plain(list(large)) == rows.tolist()
+    assert content.waiting == 0
+    for each in (small, large):
+        assert plain(list(each)) == rows.tolist()
+
+
 def test_it_takes_no_more_than_half_the_budget() -> None:
     ledger = fb.Ledger(400_000)
     dataset = Dataset.range(200_000).cache().with_options(Options(memory=ledger))

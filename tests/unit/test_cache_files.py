@@ -1,6 +1,8 @@
 """A cache in a folder: what the next run finds, and what it does not."""
 
+import operator
 import os
+import re
 import shutil
 from collections import namedtuple
 from collections.abc import Callable
@@ -69,6 +71,39 @@ print(sum(fb.Dataset.range(5).map(function).cache(sys.argv[1])))
     assert python(code.replace("x + 1", "x + 2"), 300, str(tmp_path)) == "call call call call call 20\n"
 
 
+def test_files_of_an_earlier_format_are_computed_anew(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("forebay.ops.cache._FORMAT", "2")
+    assert plain(list(build(tmp_path))) == EXPECTED
+    monkeypatch.undo()
+    monkeypatch.setenv("FOREBAY_TEST_CALLS", "0")
+    old = files(tmp_path, "data")
+    assert plain(list(build(tmp_path))) == EXPECTED
+    assert calls() == 2000
+    assert len(files(tmp_path, "data")) == 1
+    assert files(tmp_path, "data") != old
+
+
+def test_records_of_an_earlier_format_are_none(tmp_path: Path) -> None:
+    assert plain(list(build(tmp_path))) == EXPECTED
+    (index,), (data,) = files(tmp_path, "index"), files(tmp_path, "data")
+    index.unlink()
+    content = data.read_bytes()
+    assert content.startswith(b"FBCACHE3")
+    data.write_bytes(content.replace(b"FBCACHE3", b"FBCACHE2"))
+    assert plain(list(build(tmp_path))) == EXPECTED
+    assert calls() == 4000
+
+
+@pytest.mark.parametrize("compression", [None, "zstd"])
+@pytest.mark.parametrize("dtype", ["<i2", ">i4", "<f2", "<M8[ns]", "<c16", "|b1", "i4,f8"])
+def test_dtypes_come_back_as_they_were(tmp_path: Path, dtype: str, compression: str | None) -> None:
+    rows = np.arange(24).astype("<i8").astype(dtype)
+    expected = [(x.dtype, x.tolist()) for x in Dataset.from_tensor_slices(rows)]
+    for _ in range(2):
+        found = Dataset.from_tensor_slices(rows).cache(tmp_path, compression)
+        assert [(x.dtype, x.tolist()) for x in found] == expected
+
+
 def test_a_part_is_kept_and_continued(tmp_path: Path) -> None:
     with iter(build(tmp_path, 100_000)) as it:
         for _ in range(1000):
@@ -130,6 +165,14 @@ CHANGES: dict[str, tuple[Callable[[], Dataset[Any]], Callable[[], Dataset[Any]]]
         lambda: Dataset.range(9).map(lambda x, table=[1, 2]: x + table[0]),
         lambda: Dataset.range(9).map(lambda x, table=[3, 2]: x + table[0]),
     ),
+    "compiled pattern": (
+        lambda: Dataset.range(9).map(lambda x, p=re.compile("1"): p.sub("a", str(x))),
+        lambda: Dataset.range(9).map(lambda x, p=re.compile("2"): p.sub("a", str(x))),
+    ),
+    "getter": (
+        lambda: Dataset.range(9).map(lambda x: {"a": x, "b": -x}).map(operator.itemgetter("a")),
+        lambda: Dataset.range(9).map(lambda x: {"a": x, "b": -x}).map(operator.itemgetter("b")),
+    ),
     "argument": (lambda: Dataset.range(9).batch(2), lambda: Dataset.range(9).batch(3)),
     "order of steps": (lambda: Dataset.range(9).skip(2).take(3), lambda: Dataset.range(9).take(3).skip(2)),
     "seed": (
@@ -147,6 +190,46 @@ def test_a_changed_input_is_not_served_what_was_kept(tmp_path: Path, what: str) 
         assert [np.asarray(element).tolist() for element in make().cache(tmp_path)] == expected
         # What belongs to another plan does not stay for ever.
         assert len(files(tmp_path, "data")) == 1
+
+
+@pytest.mark.parametrize("keep", ["cache", "snapshot"])
+def test_a_changed_module_is_not_served_what_was_kept(tmp_path: Path, keep: str) -> None:
+    code = f"""
+import sys
+sys.path.insert(0, sys.argv[1])
+import helpers
+from forebay import Dataset
+print([int(x) for x in Dataset.range(2).map(lambda x: helpers.scaled(helpers.Adds().to(x))).{keep}(sys.argv[1] + "/a")])
+"""
+    for by, more in ((2, 0), (3, 0), (3, 1)):
+        (tmp_path / "helpers.py").write_text(
+            f"def scaled(x):\n    return x * {by}\nclass Adds:\n    def to(self, x):\n        return x + {more}\n"
+        )
+        # Python itself goes by the second in which a module was changed.
+        shutil.rmtree(tmp_path / "__pycache__", ignore_errors=True)
+        assert python(code, 300, str(tmp_path)) == f"[{more * by}, {(1 + more) * by}]\n"
+
+
+@pytest.mark.parametrize("keep", ["cache", "snapshot"])
+@pytest.mark.parametrize("how", ["file", "listed", "mapped"])
+def test_a_changed_file_is_not_served_what_was_kept(tmp_path: Path, keep: str, how: str) -> None:
+    path = tmp_path / "a"
+
+    def rows() -> Dataset[Any]:
+        if how == "listed":
+            return Dataset.list_files(str(path), shuffle=False).interleave(fb.TextLineDataset)
+        if how == "file":
+            return fb.TextLineDataset(str(path))
+        return Dataset.from_tensor_slices(np.memmap(path, np.uint8, "r"))
+
+    # In a place where no sample is taken of it.
+    contents = bytearray(b"abcdefg\n" * 100_000)
+    for time, change in enumerate((b"x", b"y", b"y")):
+        contents[123_457:123_458] = change
+        path.write_bytes(contents)
+        os.utime(path, ns=(time, time))
+        expected = [str(row) for row in rows()]
+        assert [str(row) for row in getattr(rows(), keep)(tmp_path / "kept")] == expected
 
 
 def test_a_state_is_answered_from_the_files_or_without_them(tmp_path: Path) -> None:
@@ -192,6 +275,23 @@ def test_clear_deletes_the_files(tmp_path: Path) -> None:
     assert calls() == 4000
 
 
+@pytest.mark.parametrize("by", ["clear", "rmtree"])
+def test_rows_that_others_delete_are_not_taken_for_none(tmp_path: Path, by: str) -> None:
+    dataset, folder = build(tmp_path / "a"), tmp_path / "a"
+    with iter(dataset) as it:
+        # All rows, but not yet that these are all.
+        assert plain([next(it) for _ in range(2000)]) == EXPECTED
+    with iter(dataset) as it:
+        assert plain([next(it) for _ in range(2000)]) == EXPECTED
+        if by == "clear":
+            build(folder).clear()
+        else:
+            shutil.rmtree(folder)
+        assert list(it) == []
+    assert plain(list(build(folder))) == EXPECTED
+    assert plain(list(dataset)) == EXPECTED
+
+
 def test_two_datasets_in_one_process_share_a_folder(tmp_path: Path) -> None:
     one, other = build(tmp_path), build(tmp_path)
     with iter(one) as a, iter(other) as b:
@@ -201,7 +301,8 @@ def test_two_datasets_in_one_process_share_a_folder(tmp_path: Path) -> None:
 
 
 def test_a_reader_sees_what_the_writer_has_written_so_far(tmp_path: Path) -> None:
-    writer, reader = build(tmp_path, 50_000), build(tmp_path, 50_000)
+    options = Options(block_bytes=800)
+    writer, reader = build(tmp_path, 50_000).with_options(options), build(tmp_path, 50_000).with_options(options)
     with iter(writer) as a, iter(reader) as b:
         for _ in range(5000):
             next(a)
@@ -248,3 +349,13 @@ def test_a_folder_that_is_removed_meanwhile_is_named(tmp_path: Path) -> None:
         list(it)
     it.close()
     assert [int(x) for x in dataset] == list(range(20_000))
+
+
+def test_a_file_in_the_place_of_the_folder_is_said_too(tmp_path: Path) -> None:
+    dataset = Dataset.range(20_000).cache(tmp_path / "kept").with_options(fb.Options(block_bytes=4000))
+    with iter(dataset) as it:
+        next(it)
+        shutil.rmtree(tmp_path / "kept")
+        (tmp_path / "kept").touch()
+        with pytest.raises(fb.SpillError, match="the folder is gone"):
+            list(it)

@@ -148,6 +148,14 @@ def test_several_splits_are_not_one_dataset() -> None:
         Dataset.from_huggingface([1, 2])
 
 
+def test_a_transform_of_theirs_is_not_left_out_unsaid() -> None:
+    theirs = _theirs().with_transform(lambda rows: {"y": [-x for x in rows["x"]]})
+    with pytest.raises(fb.PlanError, match="has a transform"):
+        Dataset.from_huggingface(theirs)
+    assert [int(row["y"]) for row in Dataset.from_indexable(theirs).take(3)] == [0, -1, -2]
+    assert len(Dataset.from_huggingface(theirs.with_format(None))) == 60
+
+
 def test_token_windows(tmp_path: Path) -> None:
     path = tmp_path / "a.bin"
     np.arange(100, dtype=np.uint32).tofile(path)

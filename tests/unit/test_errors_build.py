@@ -48,6 +48,16 @@ CASES: list[tuple[Callable[[], Any], str]] = [
     (lambda: ds.shard(0, 0), r"shard\(num_shards=0\): num_shards must be at least 1"),
     (lambda: ds.shard(2, -1), r"shard\(index=-1\): index must be at least 0"),
     (lambda: ds.shard(2, 2), r"shard\(num_shards=2, index=2\): index must be below num_shards"),
+    (lambda: ds.shard(2**63, 1), r"shard\(num_shards=9223372036854775808\): num_shards must be at most"),
+    (lambda: ds.enumerate(2**63), r"enumerate\(start=9223372036854775808\): start must be at most"),
+    (lambda: ds.interleave(lambda x: ds, 2**63), r"interleave\(cycle_length=9223372036854775808\)"),
+    (lambda: ds.shuffle(np.array([])), r"shuffle\(buffer_size=array"),
+    (lambda: ds.map(abs, 2, executor=np.array([])), r"map\(executor=array"),
+    (lambda: ds.flat_map(lambda x: ds, num_parallel_calls=2, executor=np.array([])), r"flat_map\(executor=array"),
+    (lambda: Dataset.range(2**63), r"do not fit into int64"),
+    (lambda: Dataset.from_tensor_slices(np.array(3)), r"from_tensor_slices\(\)"),
+    (lambda: Dataset.from_tensor_slices(Point), r"from_tensor_slices\("),
+    (lambda: Dataset.from_images(3), r"from_images\(3\): the folder must be a path"),
     (lambda: ds.prefetch(-2), r"prefetch\(buffer_size=-2\)"),
     (lambda: ds.enumerate("a"), r"enumerate\(start='a'\)"),
     # Numbers
@@ -113,6 +123,10 @@ CASES: list[tuple[Callable[[], Any], str]] = [
     (lambda: Dataset.from_tensor_slices([2**70]), r"does not fit into int64"),
     (lambda: Dataset.from_tensors(2**70), r"from_tensors\(\): the value is 1180591620717411303424"),
     (lambda: Dataset.from_tensors([[1], [1, 2]]), r"from_tensors\(\): the value is a list that does not form"),
+    (
+        lambda: Dataset.from_generator(iter(range(3))),
+        r"generator must be a function that returns an iterator, .*: from_generator\(lambda: \.\.\.\)",
+    ),
     (lambda: Dataset.from_generator(5), r"from_generator\(generator=5\): generator must be a function"),
     (lambda: Dataset.from_generator(iter, output_signature=(int,)), r"is not a TensorSpec"),
     (

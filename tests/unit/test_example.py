@@ -251,7 +251,6 @@ class TestErrors:
             (lambda: io.FixedLenFeature([3], np.int64, [1, 2]), "it has 2 values, the shape"),
             (lambda: io.FixedLenFeature([], np.int64, 1.5), "it must be int64"),
             (lambda: io.FixedLenFeature([], bytes, 1), "it must be bytes"),
-            (lambda: io.RaggedFeature(np.int64, partitions=(1,)), "not supported"),
             (lambda: io.ExampleParser({}), "must be a dict that is not empty"),
             (lambda: io.ExampleParser({"x": np.int64}), "it must be one of FixedLenFeature"),
             (lambda: io.ExampleParser({"x": io.FixedLenSequenceFeature([], np.int64)}), "allow_missing=True"),
@@ -384,6 +383,7 @@ def test_what_can_be_written() -> None:
     for wrong, message in [
         ({"x": 2**64}, "holds numbers and bytes|does not fit"),
         ({"x": np.uint64(2**63)}, "does not fit into int64"),
+        ({"x": "\ud800"}, "cannot be written as UTF-8: surrogates not allowed"),
         ({"x": 1j}, "holds numbers and bytes"),
         ({"x": [object()]}, "holds numbers and bytes"),
         ({3: 1}, "3 is not the name"),

@@ -9,7 +9,8 @@ import pytest
 
 import forebay as fb
 from forebay import Dataset
-from forebay.run.spill import SpillFile, SpillStore
+from forebay.run.spill import SpillFile
+from forebay.run.spill_room import SpillStore
 from unit.support import assert_same
 
 KINDS: dict[str, Any] = {
@@ -41,8 +42,8 @@ def test_rows_of_any_kind_come_in_the_same_order_at_any_budget(kind: str) -> Non
 @pytest.mark.parametrize("kind", ["several leaves", "text"])
 def test_a_flipped_byte_on_disk_is_noticed(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
     files: list[SpillFile] = []
-    create = SpillStore.create
-    monkeypatch.setattr(SpillStore, "create", lambda store: files.append(create(store)) or files[-1])
+    made = SpillFile.__init__
+    monkeypatch.setattr(SpillFile, "__init__", lambda file, store: (made(file, store), files.append(file))[0])
     rows = Dataset.from_generator(lambda: (KINDS[kind](i) for i in range(2000)))
     with iter(rows.shuffle(seed=1).with_options(fb.Options(memory=8_000))) as it:
         next(it)
@@ -56,8 +57,8 @@ def test_a_flipped_byte_on_disk_is_noticed(kind: str, monkeypatch: pytest.Monkey
 
 def test_a_full_disk_is_an_error_and_nothing_is_left_behind(monkeypatch: pytest.MonkeyPatch) -> None:
     stores: list[SpillStore] = []
-    create = SpillStore.create
-    monkeypatch.setattr(SpillStore, "create", lambda store: stores.append(store) or create(store))
+    made = SpillFile.__init__
+    monkeypatch.setattr(SpillFile, "__init__", lambda file, store: (stores.append(store), made(file, store))[1])
     rows = Dataset.from_generator(lambda: (np.full(50, i) for i in range(2000))).shuffle(seed=1)
     threads = threading.active_count()
     with (

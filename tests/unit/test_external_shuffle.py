@@ -164,5 +164,8 @@ def test_a_weak_shuffle_is_told(capsys: pytest.CaptureFixture[str]) -> None:
     assert "raise buffer_size" in told
     stream(5000).shuffle(2000, seed=1).batch(10).explain(analyze=True)
     assert "raise buffer_size" not in capsys.readouterr().out
+    it = iter(stream(5000).shuffle(20, seed=1))
+    list(it)
+    assert "raise buffer_size" in str(it.stats())
     assert "a weak shuffle: rows move 1.2% as far" in str(Dataset.range(5000).shuffle(20).memory_report())
     assert "weak" not in str(Dataset.range(5000).shuffle(2000).memory_report())

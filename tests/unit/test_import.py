@@ -2,13 +2,14 @@
 
 import inspect
 import json
-import sys
 from importlib.metadata import version
 from typing import Any
 
 import pytest
 
 import forebay as fb
+from forebay import ops, sources
+from forebay.rules import RULES, RuleFor
 from unit.support import python
 
 HEAVY = [
@@ -28,18 +29,70 @@ HEAVY = [
 ]
 
 
-def test_importing_forebay_loads_numpy_and_little_else() -> None:
+# Of what NumPy does not load itself. A module more takes a good part of a millisecond, from every program that imports
+# Forebay and from every worker process.
+LIGHT = {"_blake2", "atexit", "copy", "dataclasses", "importlib", "threading"}
+MOST_MODULES = 75
+
+
+def loaded(*steps: str) -> list[set[str]]:
+    """The modules that each step of a program loads, in a fresh interpreter that has NumPy."""
     code = """
-import json, sys
-import numpy
-before = set(sys.modules)
-import forebay
-added = {name.partition(".")[0] for name in set(sys.modules) - before}
-print(json.dumps(sorted(added)))
+import sys
+import numpy as np
+known, found = set(sys.modules), []
+for step in sys.argv[1:]:
+    exec(step)
+    found.append(sorted(set(sys.modules) - known))
+    known = set(sys.modules)
+import json
+print(json.dumps(found))
 """
-    added = set(json.loads(python(code)))
-    assert added.isdisjoint(HEAVY)
-    assert added - sys.stdlib_module_names - {"forebay", "numpy"} == set()
+    return [set(modules) for modules in json.loads(python(code, 300, *steps))]
+
+
+def test_importing_forebay_loads_numpy_and_little_else() -> None:
+    (modules,) = loaded("import forebay")
+    packages = {name.partition(".")[0] for name in modules}
+    assert packages - {"forebay", "numpy"} <= LIGHT
+    assert len([name for name in modules if name.startswith("forebay")]) <= MOST_MODULES
+
+
+def test_what_few_pipelines_need_is_loaded_by_those() -> None:
+    imported, _, shuffled = loaded(
+        "import forebay as fb", "ds = fb.Dataset.range(10).map(abs).batch(2); list(ds)", "ds = ds.shuffle(3)"
+    )
+    assert "forebay.ops.shuffle" not in imported
+    assert "forebay.ops.shuffle" in shuffled
+
+
+@pytest.mark.parametrize(
+    "dataset",
+    [
+        "fb.Dataset.range(10).map(lambda x: x).batch(2)",
+        "fb.Dataset.from_tensor_slices(['a', 'b']).map(lambda x: x, num_parallel_calls=2, executor='thread')",
+        "fb.Dataset.range(100).shuffle(10).map(lambda x: x).repeat(2).batch(2).prefetch(2)",
+    ],
+)
+def test_nothing_but_rules_is_loaded_while_somebody_waits_for_the_first_element(dataset: str) -> None:
+    _, late = loaded(f"import forebay as fb; ds = {dataset}", "it = iter(ds); next(it); it.close()")
+    assert {name for name in late if not name.startswith("forebay.rules.")} == set()
+
+
+@pytest.mark.parametrize("package", [fb, ops, sources], ids=lambda package: package.__name__)
+def test_names_that_are_loaded_late_are_all_there(package: Any) -> None:
+    for name in package.__all__:
+        assert getattr(package, name) is getattr(package, name)
+    with pytest.raises(AttributeError, match=f"module '{package.__name__}' has no attribute 'Missing'"):
+        _ = package.Missing
+
+
+def test_a_rule_is_for_kinds_of_steps_that_there_are() -> None:
+    kinds = {getattr(ops, name).kind for name in ops.__all__}
+    for rule in RULES:
+        if isinstance(rule, RuleFor):
+            assert {*rule.kinds, rule.over or "map"} <= kinds
+            assert rule.function.__name__ == rule.__name__
 
 
 def test_running_a_pipeline_loads_no_framework_either() -> None:
@@ -102,6 +155,11 @@ def test_every_public_method_has_an_example(kind: type[Any]) -> None:
     for name, value in members(kind):
         if callable(value) or isinstance(value, property):
             assert ">>>" in (inspect.getdoc(value) or ""), name
+
+
+def test_names_can_be_completed_before_they_are_loaded() -> None:
+    names = python("import forebay, json; print(json.dumps(dir(forebay)))")
+    assert json.loads(names) == sorted([*fb.__all__, "__version__"])
 
 
 def test_names_of_tf_data_are_there() -> None:

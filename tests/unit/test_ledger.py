@@ -54,10 +54,10 @@ def test_memory_left_is_what_there_is() -> None:
 @pytest.fixture
 def groups(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
     """Writes files of control groups, of which this process is in /a/b."""
-    monkeypatch.setattr(cgroups, "_ROOT", tmp_path)
+    monkeypatch.setattr(cgroups, "_ROOT", str(tmp_path))
     cgroups._limits.cache_clear()
 
-    def limits(controller: str, *names: str) -> tuple[Path, ...]:
+    def limits(controller: str, *names: str) -> tuple[str, ...]:
         return cgroups._limits("2:cpu,cpuacct:/a/b\n1:memory:/a/b\n0::/a/b\n", controller, names)
 
     monkeypatch.setattr(sizes, "limits", limits)

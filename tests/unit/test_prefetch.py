@@ -41,6 +41,18 @@ def test_it_works_ahead_and_not_too_far(size: int) -> None:
     assert producer.lead == size
 
 
+def test_of_blocks_with_more_elements_than_asked_for_there_are_two() -> None:
+    producer = Producer(1500, size=1000)
+    dataset = Dataset.from_generator(producer).prefetch(2).with_options(fb.Options(block_bytes=10_000))
+    with iter(dataset) as it:
+        for i, _ in enumerate(it):
+            producer.consumed = i + 1
+            if i == 100:
+                assert producer.wait_until_made(120)
+    # Two blocks of ten rows wait, one is in the consumer's hands and one is being made.
+    assert producer.lead <= 40
+
+
 @pytest.mark.parametrize("size", [AUTOTUNE, None])
 def test_without_a_size_it_is_bounded_by_bytes(size: int | None) -> None:
     producer = Producer(1500, size=1000)

@@ -9,7 +9,8 @@ import pytest
 
 from unit.support import python
 
-README = (Path(__file__).parents[2] / "README.md").read_text()
+ROOT = Path(__file__).parents[2]
+README = (ROOT / "README.md").read_text()
 
 DATA = """
 import os
@@ -45,11 +46,11 @@ TEN_LINES = DATA + on_these_arrays(program("Ten lines", 0))
 def test_stopping_and_going_on_gives_the_uninterrupted_run(tmp_path: Path) -> None:
     whole = python(TEN_LINES + "print(seen)")
     stop = program("Ten lines", 1).replace("position.json", str(tmp_path / "position.json"))
-    first, _, second = stop.partition("\n\n")
+    first, again, second = stop.partition("\n\nit = iter(ds)  #")
     started = TEN_LINES.partition("for epoch in range(3)")[0]
     head = "for _, batch in zip(range(3), it): train_step(batch['image'], batch['label'])"
     before = python(started + "list(ds)\n" + first.replace("...", head) + "\nprint(seen)")
-    after = python(started + second + "\nprint(seen)")
+    after = python(started + again + second + "\nprint(seen)")
     assert eval(before) == eval(whole)[4:7]
     assert eval(after) == eval(whole)[7:]
 
@@ -131,3 +132,19 @@ def test_files(tmp_path: Path) -> None:
         "True",
         str([((2, 224, 224, 3), [0, 1])]),
     ]
+
+
+RECORDS = """
+for shard in range(4):
+    with fb.io.TFRecordWriter(f"train-{shard}.tfrecord") as writer:
+        for label in range(shard, 130, 4):
+            writer.write(fb.io.serialize_example({"image": bytes([label]) * 32 * 32 * 3, "label": label}))
+"""
+
+
+def test_a_pipeline_from_tf_data(tmp_path: Path) -> None:
+    page = (ROOT / "docs" / "from_tf_data.md").read_text()
+    code = f"{DATA}os.chdir({str(tmp_path)!r})\n{RECORDS}" + page.partition("```python\n")[2].partition("```")[0]
+    code += "assert image.shape == (64, 32, 32, 3) and (image[:, 0, 0, 0] == label).all()\n"
+    labels = list(chain.from_iterable(eval(python(code + "print(seen)"))))
+    assert len(labels) == len(set(labels)) == 128

@@ -178,3 +178,12 @@ def test_what_is_received_may_be_written_into(source: Any) -> None:
                     array[...] = "!" if array.dtype == object else 7
                     assert [str(other) for other in arrays[i + 1 :]] == before
             assert found == expected
+
+
+def test_stats_are_a_table_to_read() -> None:
+    it = iter(fb.Dataset.range(100).map(lambda x: x * 2).batch(10))
+    list(it)
+    head, *steps = str(it.stats()).splitlines()
+    assert head.split()[:3] == ["step", "elements", "blocks"]
+    assert [(line.split()[0], line.split()[3]) for line in steps] == [("batch", "10"), ("map", "100"), ("range", "100")]
+    assert [step.elements for step in it.stats()] == [10, 100, 100]

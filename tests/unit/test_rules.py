@@ -3,6 +3,7 @@
 import io
 import json
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -322,6 +323,27 @@ def test_wide_structures_are_abbreviated_and_still_told_apart() -> None:
         iter(Dataset.zip(dict.fromkeys(others[1], Dataset.range(3)))).load_state_dict(
             iter(zipped).state_dict(), strict=False
         )
+
+
+def test_wide_files_are_abbreviated_and_still_told_apart(tmp_path: Path) -> None:
+    def table(last: str) -> Dataset[Any]:
+        names = [f"column {i}" for i in range(499)] + [last]
+        (tmp_path / "a.csv").write_text(f"{','.join(names)}\n{','.join(map(str, range(500)))}\n")
+        (tmp_path / "a.json").write_text(json.dumps(dict.fromkeys(names, 1)))
+        return Dataset.zip(Dataset.from_csv(tmp_path / "a.csv"), Dataset.from_json(tmp_path / "a.json"))
+
+    dataset = table("column 499")
+    assert all("Structure" not in line for line in explained(dataset))
+    assert max(map(len, explained(dataset))) < 300 + 2 * len(str(tmp_path))
+    state = iter(dataset).state_dict()
+    assert len(json.dumps(state)) < 3000
+    iter(table("column 499")).load_state_dict(state)
+    with pytest.raises(fb.CursorError, match="another dataset"):
+        iter(table("other")).load_state_dict(state, strict=False)
+
+
+def test_explain_calls_classes_by_their_names() -> None:
+    assert "interleave(map_func=TFRecordDataset, " in explained(Dataset.range(3).interleave(fb.TFRecordDataset))[1]
 
 
 def test_explain_prints_the_plan_as_written_when_not_optimised(capsys: pytest.CaptureFixture[str]) -> None:

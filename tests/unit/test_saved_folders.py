@@ -120,6 +120,20 @@ def test_a_replaced_dataset_is_noticed_by_those_who_loaded_it(tmp_path: Path) ->
         list(loaded)
 
 
+def test_rows_of_a_dataset_and_of_what_replaced_it_are_not_mixed(tmp_path: Path) -> None:
+    # More files than are kept open, which are opened again by their names.
+    def save(first: int) -> None:
+        Dataset.range(first, first + 1000).save(tmp_path / "d", shard_func=lambda x: x % 100)
+
+    save(0)
+    loaded = Dataset.load(tmp_path / "d").shuffle(seed=1)
+    assert sorted(map(int, loaded)) == list(range(1000))
+    save(5000)
+    with pytest.raises(fb.DataError, match="was replaced since it was first read: load the dataset again"):
+        list(loaded)
+    assert sorted(map(int, Dataset.load(tmp_path / "d"))) == list(range(5000, 6000))
+
+
 class Opaque:
     pass
 
@@ -196,6 +210,14 @@ def test_a_newer_version_is_named(tmp_path: Path) -> None:
     manifest = tmp_path / "d" / MANIFEST
     manifest.write_text(json.dumps({**json.loads(manifest.read_text()), "forebay_dataset": 9}))
     with pytest.raises(fb.PlanError, match="version 9, written by a newer Forebay"):
+        Dataset.load(tmp_path / "d")
+
+
+def test_an_older_version_is_named(tmp_path: Path) -> None:
+    Dataset.range(5).save(tmp_path / "d")
+    manifest = tmp_path / "d" / MANIFEST
+    manifest.write_text(json.dumps({**json.loads(manifest.read_text()), "forebay_dataset": 1}))
+    with pytest.raises(fb.PlanError, match=r"version 1, written by an older Forebay .* save the dataset again"):
         Dataset.load(tmp_path / "d")
 
 

@@ -12,7 +12,7 @@ _CODE = """
 import json, sys
 import numpy as np
 import forebay as fb
-import pyarrow, pyarrow.ipc, xxhash
+import pyarrow, pyarrow.ipc
 
 def resident():
     with open("/proc/self/status") as lines:

@@ -9,7 +9,7 @@ import pytest
 
 import forebay as fb
 from forebay import CursorError, Dataset
-from forebay.plan.identity import signed
+from forebay.plan.state import signed
 from unit.support import SETTINGS, python, resumed, saved
 
 

@@ -19,6 +19,9 @@ class Counted:
     def __init__(self) -> None:
         self.calls = 0
 
+    def __reduce__(self) -> Any:
+        return Counted, ()
+
     def __call__(self, x: Any) -> Any:
         self.calls += 1
         return {"x": x * 10, "row": np.full(3, x)}
@@ -78,6 +81,17 @@ def test_another_plan_has_another_snapshot(tmp_path: Path) -> None:
     assert len(snapshots(tmp_path / "s")) == 2
     assert run(2, compression="zstd") == [0, 2, 4, 6, 8]
     assert len(snapshots(tmp_path / "s")) == 3
+
+
+def test_what_functions_refer_to_counts_with_its_contents(tmp_path: Path) -> None:
+    table = [2]
+    for expected in ([0, 2, 4], [0, 3, 6]):
+        assert plain(list(Dataset.range(3).map(lambda x: x * table[0]).snapshot(tmp_path / "s"))) == expected
+        table[0] += 1
+    rows = np.zeros(200_000)
+    for place in (0, 123_457):
+        rows[place] = place
+        assert list(Dataset.from_tensor_slices(rows).snapshot(tmp_path / "s")) == rows.tolist()
 
 
 def test_random_steps_are_frozen(tmp_path: Path) -> None:

@@ -53,6 +53,35 @@ def test_both_kinds_join() -> None:
     assert list(concat_blocks([block, block.slice(2, 3)]).elements()) == [*WORDS, b"three"]
 
 
+def test_strings_of_several_buffers() -> None:
+    one, other = spans(), spans()
+    joined = one.join([other.slice(2, 5), one.slice(1, 2)])
+    assert isinstance(joined, Spans)
+    rows = [*WORDS, *WORDS[2:5], WORDS[1]]
+    order = np.array([9, 0, 6, 7, 1, 8, 2, 5, 4, 3])
+    woven = joined.take(order)
+    for _ in range(2):
+        assert joined.rows() == rows
+        assert woven.rows() == [rows[i] for i in order]
+        assert woven.slice(2, 5).rows() == [rows[i] for i in order[2:5]]
+        assert [row.tolist() for row in woven.fold(5).rows()] == [
+            [rows[i] for i in part] for part in (order[:5], order[5:])
+        ]
+        again = concat_columns([woven, joined.slice(3, 8)])
+        assert again.rows() == [*(rows[i] for i in order), *rows[3:8]]
+        assert woven.nbytes >= sum(map(len, rows))
+        # Once more after they have been put together.
+        assert woven.data.tobytes() == b"".join(rows[i] for i in order)
+
+
+def test_buffers_of_which_little_is_used_are_not_kept() -> None:
+    large = Spans(np.zeros(1 << 16, np.uint8), np.array([5, 7]), np.array([6, 9]))
+    joined = concat_columns([large, spans()])
+    assert isinstance(joined, Spans)
+    assert sum(buffer.nbytes for buffer in joined.apart[0]) < 1000
+    assert joined.rows() == [b"\0", b"\0\0", *WORDS]
+
+
 def test_a_slice_counts_only_its_own_bytes() -> None:
     assert spans().slice(0, 1).nbytes < spans().nbytes
     assert spans().slice(0, 0).nbytes == 0

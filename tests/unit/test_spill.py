@@ -14,10 +14,12 @@ import pytest
 
 import forebay as fb
 from forebay import Dataset
-from forebay.block import START, Block, RowBuilder
+from forebay.block import LEAF, START, Block, RowBuilder
+from forebay.block.dense import Dense
 from forebay.errors import DataError, SpillError
 from forebay.run.row_store import RowStore
-from forebay.run.spill import SpillStore
+from forebay.run.spill import SpillFile
+from forebay.run.spill_room import SpillStore
 from forebay.run.spilled_rows import SpilledRows
 from unit.support import assert_same
 
@@ -46,7 +48,7 @@ def block_of(kind: str, rows: range) -> Block:
 @pytest.mark.parametrize("kind", KINDS)
 def test_blocks_come_back_as_they_were(kind: str) -> None:
     store = SpillStore()
-    file = store.create()
+    file = SpillFile(store)
     blocks = [block_of(kind, range(start, start + 15)) for start in (0, 15, 30)]
     places = [file.append(block) for block in blocks]
     assert store.used == len(file) > 0
@@ -84,7 +86,7 @@ def test_a_heap_is_rewritten_when_it_is_mostly_waste() -> None:
 
 
 def test_a_flipped_byte_is_noticed() -> None:
-    file = SpillStore().create()
+    file = SpillFile(SpillStore())
     place, structure = file.append(block_of("arrays", range(50)))
     for offset in (0, 5, 20, place.nbytes // 2, place.nbytes - 1):
         before = os.pread(file.fileno, 1, offset)
@@ -158,3 +160,32 @@ os.kill(os.getpid(), signal.SIGKILL)
     done = subprocess.run([sys.executable, "-c", code], check=False, timeout=300)
     assert done.returncode == -signal.SIGKILL
     assert list(tmp_path.iterdir()) == []
+
+
+def test_slots_may_be_filled_in_any_order() -> None:
+    rows = SpilledRows(SpillStore())
+    for start in (40, 0):
+        rows.put(np.arange(start, start + 20), block_of("shape changes", range(20)))
+    # Rows of another shape join them, and slots 20 to 39 stay empty.
+    rows.put(np.arange(60, 80), block_of("shape changes", range(40, 60)))
+    found = list(rows.take(np.arange(50, 70)).elements())
+    assert_same(found, [np.zeros(2)] * 10 + [np.zeros(3)] * 10)
+    rows.close()
+
+
+@pytest.mark.parametrize("bit", [0, 7, 8 * 8, 8 * 15 + 3])
+def test_a_flipped_bit_of_a_row_is_noticed(bit: int, tmp_path: Path) -> None:
+    rows = SpilledRows(SpillStore(tmp_path))
+    rows.put(np.arange(100), Block(LEAF, [Dense(np.arange(100))], 100))
+    (fixed,) = rows._slots
+    file = fixed._file.fileno
+    at = 16 * 50 + bit // 8
+    before = os.pread(file, 1, at)
+    os.pwrite(file, bytes([before[0] ^ 1 << bit % 8]), at)
+    with pytest.raises(DataError, match="has come back changed"):
+        rows.take(np.arange(100))
+    # A row that lies in the place of another is not that one.
+    os.pwrite(file, os.pread(file, 16, 16 * 3), 16 * 50)
+    with pytest.raises(DataError, match="has come back changed"):
+        rows.take(np.array([50]))
+    rows.close()

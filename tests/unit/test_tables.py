@@ -115,6 +115,62 @@ def test_elements_are_what_pyarrow_says(data: st.DataObject, kind: pa.DataType) 
     ]
 
 
+def _encoded() -> dict[str, pa.Array]:
+    """Layouts that Arrow's own casts and kernels get wrong, or have none for."""
+    numbers, text = pa.array([1, 2, None, 4, 5]), pa.array(["a" * 20, None, "b", "", "c"], pa.string_view())
+    places, sizes = pa.array([0, 3, 0, 2], pa.int32()), pa.array([0, 2, 2, 3], pa.int32())
+    hidden = pa.DictionaryArray.from_arrays(pa.array([0, 1, 1, 0, None], pa.int8()), pa.array(["x", None]))
+    return {
+        "views of lists": pa.ListViewArray.from_arrays(places, sizes, numbers),
+        "views of lists of text": pa.ListViewArray.from_arrays(places, sizes, text),
+        "views of lists, cut": pa.ListViewArray.from_arrays(places, sizes, numbers).slice(1),
+        "large views of lists": pa.LargeListViewArray.from_arrays(places.cast("int64"), sizes.cast("int64"), numbers),
+        "views of text": text,
+        "lists of views": pa.ListArray.from_arrays([0, 2, 5], text),
+        "null in a dictionary": hidden,
+        "lists of null in a dictionary": pa.ListArray.from_arrays([0, 2, 5], hidden),
+        "null in runs": pc.run_end_encode(pa.array([1, 1, None, 2])),
+        "lists of null in runs": pa.ListArray.from_arrays(
+            [0, 2, 4], pc.run_end_encode(pa.array(["a", "a", None, "b"]))
+        ),
+    }
+
+
+@pytest.mark.parametrize("layout", _encoded())
+def test_layouts_that_arrow_gets_wrong(tmp_path: Path, layout: str) -> None:
+    array = _encoded()[layout]
+    table = pa.table({"x": array, "i": np.arange(len(array))})
+    want = [{"x": value, "i": i} for i, value in enumerate(array.to_pylist())]
+    assert [_plain(each) for each in Dataset.from_arrow(table)] == want
+    shuffled = [_plain(each) for each in Dataset.from_arrow(table).shuffle(seed=3)]
+    assert sorted(shuffled, key=lambda each: each["i"]) == want
+    path = tmp_path / "a.arrow"
+    with pa.ipc.new_file(path, table.schema) as file:
+        file.write_table(table)
+    assert [_plain(each) for each in Dataset.from_arrow(path)] == want
+    try:
+        pq.write_table(table, tmp_path / "a.parquet")
+    except (pa.ArrowException, NotImplementedError):
+        return
+    kept = [_plain(each) for each in Dataset.from_parquet(tmp_path / "a.parquet", filters=[("i", ">", 1)])]
+    assert kept == want[2:]
+
+
+def test_maps_of_lists_of_null() -> None:
+    # Cast to lists of structs, the lists inside would lose all but the first of their items.
+    array = pa.array([[], [("k", [None] * 5)], [("l", [None])]], pa.map_(pa.string(), pa.list_(pa.null())))
+    for cut, want in ((array, [[], [5], [1]]), (array.slice(1), [[5], [1]])):
+        elements = list(Dataset.from_arrow(pa.table({"x": cut})))
+        assert [[len(item["value"]) for item in each["x"]] for each in elements] == want
+
+
+def test_fields_of_one_name_are_refused() -> None:
+    twins = pa.StructArray.from_arrays([pa.array([1]), pa.array([2])], ["a", "a"])
+    for array in (twins, pa.ListArray.from_arrays([0, 1], twins)):
+        with pytest.raises(fb.PlanError, match="several fields of one name: 'a', 'a'"):
+            Dataset.from_arrow(pa.table({"x": array}))
+
+
 def _numbers(path: Path, rows: int = 1000, group: int = 100, **how: Any) -> str:
     table = pa.table({"x": np.arange(rows), "y": [f"text {i}" for i in range(rows)]})
     pq.write_table(table, path, row_group_size=group, **how)
@@ -331,3 +387,89 @@ def test_files_may_be_anywhere() -> None:
     assert list(Dataset.from_arrow("memory://tables/a.arrow")) == list(source)
     with pytest.raises(fb.FileError, match="no such file"):
         list(Dataset.from_parquet("memory://tables/none.parquet"))
+
+
+@pytest.mark.parametrize("index", [False, True])
+def test_text_that_is_none_is_an_error_of_the_file(tmp_path: Path, index: bool) -> None:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    text = pa.Array.from_buffers(pa.string(), 2, pa.array([b"good", b"b\xf6d"], pa.binary()).buffers())
+    path = str(tmp_path / "a.parquet")
+    pq.write_table(pa.table({"s": text}), path)
+    with pytest.raises(fb.FileError, match=r"row group 0 cannot be read: .*UTF8"):
+        list(Dataset.from_parquet(path, index=index))
+
+
+def test_the_forecast_knows_what_is_kept_of_decoded_groups(tmp_path: Path) -> None:
+    table = pa.table({"x": np.random.default_rng(0).random(40_000)})
+    pq.write_table(table, tmp_path / "a.parquet", row_group_size=10_000)
+    rows = Dataset.from_parquet(tmp_path / "a.parquet").with_options(fb.Options(memory="1MiB"))
+
+    def source(dataset: Dataset[Any]) -> Any:
+        return next(step for step in dataset.memory_report().steps if "from_parquet" in step.step)
+
+    in_order, by_number = source(rows.batch(32)), source(rows.shuffle().batch(32))
+    assert in_order.disk == (0, 0, 0)
+    assert by_number.memory[0] >= 1 << 18
+    assert by_number.memory[0] == by_number.memory[2]
+    assert by_number.disk[0] > 0
+
+
+LONE = "\ud800"
+
+
+@pytest.mark.parametrize("write", ["to_parquet", "to_arrow", "save"])
+@pytest.mark.parametrize("form", [
+    lambda i, bad: LONE if bad else "good",
+    lambda i, bad: LONE if bad else None if i % 3 else "good",
+    lambda i, bad: np.array(["good", LONE if bad else "good"], object),
+    lambda i, bad: np.array(["good"] * (i % 5) + [LONE if bad else "good"], object),
+    # Saved in seconds, which do not reach as far as days.
+    lambda i, bad: np.datetime64(1 << 62 if bad else int(i), "D"),
+], ids=["text", "text or None", "arrays", "lists", "days"])  # fmt: skip
+@pytest.mark.parametrize("at", [0, 7, 99, 199])
+def test_the_element_that_does_not_go_in_is_named(write: str, form: Any, at: int, tmp_path: Path) -> None:
+    dataset = Dataset.range(200).map(lambda i: {"i": i, "s": form(i, i == at)})
+    with pytest.raises(fb.DataError, match=rf"{write}\(\), element {at}: s holds"):
+        getattr(dataset, write)(tmp_path / "out", progress=False)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_the_element_that_does_not_go_in_is_named_behind_others(tmp_path: Path) -> None:
+    # Behind what is looked at first, in the middle of a file, and of a shard.
+    dataset = Dataset.range(150_000).map(lambda i: {"s": LONE if i == 123_457 else "a text that takes up some room"})
+    with pytest.raises(fb.DataError, match=r"element 123457: s holds"):
+        dataset.to_parquet(tmp_path / "a{shard}.parquet", rows_per_file=40_000, progress=False)
+    with pytest.raises(fb.DataError, match=r"element 123457: 1\.s holds"):
+        dataset.enumerate().save(tmp_path / "a", shard_func=lambda i, row: i % 3, progress=False)
+
+
+def test_elements_that_differ_are_named_among_the_first(tmp_path: Path) -> None:
+    dataset = Dataset.range(70).map(lambda i: {"s": i}).concatenate(Dataset.range(5).map(lambda i: {"s": {"t": i}}))
+    with pytest.raises(fb.DataError, match=r"element 70: has the structure"):
+        dataset.to_parquet(tmp_path / "a.parquet", progress=False)
+
+
+def test_a_shuffle_of_row_groups_takes_no_more_memory_for_more_rows(tmp_path: Path) -> None:
+    code = """
+import sys
+import forebay as fb
+def peak():
+    return next(int(line.split()[1]) for line in open("/proc/self/status") if line.startswith("VmHWM"))
+def read(path):
+    dataset = fb.Dataset.from_parquet(path).shuffle(seed=1).take(100)
+    return len(list(dataset.with_options(fb.Options(memory="4MiB"))))
+read(sys.argv[1])
+with open("/proc/self/clear_refs", "w") as file:
+    file.write("5")
+before = peak()
+read(sys.argv[2])
+print(peak() - before)
+"""
+    paths = [str(tmp_path / "few.parquet"), str(tmp_path / "many.parquet")]
+    for path, rows in zip(paths, (100_000, 3_000_000)):
+        pq.write_table(pa.table({f"c{i}": np.arange(rows) for i in range(4)}), path)
+    done = subprocess.run([sys.executable, "-c", code, *paths], capture_output=True, text=True, check=True)
+    # A checksum of 8 bytes for each number would be as large as the data, which has 96 MB.
+    assert int(done.stdout) < 40_000

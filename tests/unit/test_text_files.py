@@ -1,7 +1,6 @@
-"""Lines, records, CSV, JSON, arrays and queries: what is broken, too large or not there, and what is refused."""
+"""Lines, records, CSV, JSON and queries: what is broken, too large or not there, and what is refused."""
 
 import gzip
-import io
 import json
 import logging
 import os
@@ -20,7 +19,7 @@ from hypothesis import strategies as st
 import forebay as fb
 from forebay._native import CsvParser, csv_fields, scan_lines
 from forebay.sources import json_lines
-from unit.support import assert_same, few, until_error
+from unit.support import assert_same, few, outcome, until_error, written
 
 READERS: dict[str, Callable[..., fb.Dataset[Any]]] = {
     "text": lambda path, **how: fb.TextLineDataset(path, **how),
@@ -29,19 +28,6 @@ READERS: dict[str, Callable[..., fb.Dataset[Any]]] = {
     "json": lambda path, **how: fb.Dataset.from_json(path, {"x": np.int64}, **how),
 }
 GOOD = {"text": b"a\nb\n", "fixed": b"aaaabbbb", "csv": b"1,a\n2,b\n", "json": b'{"x": 1}\n{"x": 2}\n'}
-
-
-def written(path: Path, data: bytes) -> str:
-    path.write_bytes(data)
-    return str(path)
-
-
-def outcome(build: Callable[[], Any]) -> tuple[list[Any], BaseException | None]:
-    """Elements before the first error, wherever that is raised."""
-    try:
-        return until_error(build())
-    except fb.ForebayError as error:
-        return [], error
 
 
 @pytest.mark.parametrize("kind", ["text", "fixed", "csv"])
@@ -120,7 +106,15 @@ def test_faults_name_their_place_and_are_counted(kind: str, tmp_path: Path) -> N
     assert len(list(READERS[kind](path, on_error="skip", max_errors=3))) == 4
     found, error = until_error(READERS[kind](path, on_error="skip", max_errors=2))
     assert len(found) == 2
-    assert "2 faults of this file were passed over" in str(error)
+    assert "this is fault 3, and max_errors is 2" in str(error)
+
+
+def test_csv_takes_a_bad_first_record_for_a_header(tmp_path: Path) -> None:
+    path = written(tmp_path / "a.csv", b"id\n1\nx\n")
+    assert until_error(fb.CsvDataset(path, [np.int32]))[1].reason.endswith(": b'id'; if this is a header: header=True")
+    found, error = until_error(fb.CsvDataset(path, [np.int32], header=True))
+    assert found == [(1,)]
+    assert error.reason.endswith(": b'x'")
 
 
 def test_csv_says_what_is_wrong(tmp_path: Path) -> None:
@@ -296,88 +290,32 @@ def test_json_objects(orjson: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPa
     )
 
 
-def _npy(array: Any, **how: Any) -> bytes:
-    out = io.BytesIO()
-    np.save(out, array, **how)
-    return out.getvalue()
+@pytest.mark.parametrize(
+    ("spec", "value", "reason"),
+    [
+        (fb.TensorSpec((None,), str), b'["y", ["z"]]', "not all of one length"),
+        (fb.TensorSpec(None, str), b'["y", ["z", "w"]]', "not all of one length"),
+        (fb.TensorSpec(None, bytes), b'[["y"], ["z", "w"]]', "not all of one length"),
+        (fb.TensorSpec((), bytes), b'"\\ud800"', "surrogates not allowed"),
+        (fb.TensorSpec(None, np.int64), b"[" * 500 + b"]" * 500, "in more than 64 others"),
+    ],
+)
+def test_json_lists_that_are_no_arrays(tmp_path: Path, spec: Any, value: bytes, reason: str) -> None:
+    good = b'{"x": null}\n'
+    path = written(tmp_path / "a.jsonl", good + b'{"x": %b}\n' % value + good)
+    found, error = until_error(fb.Dataset.from_json(path, {"x": spec}))
+    assert found == [{"x": None}]
+    assert isinstance(error, fb.FileError)
+    assert error.offset == len(good)
+    # What reads JSON may refuse it before that, in its own words.
+    assert reason in str(error) or "not a JSON object" in str(error)
+    assert len(list(fb.Dataset.from_json(path, {"x": spec}, on_error="skip"))) == 2
 
 
-def _npz(**arrays: Any) -> bytes:
-    out = io.BytesIO()
-    np.savez(out, **arrays)
-    return out.getvalue()
-
-
-def _compressed(array: Any) -> bytes:
-    out = io.BytesIO()
-    np.savez_compressed(out, x=array)
-    return out.getvalue()
-
-
-def _zip_without_arrays() -> bytes:
-    out = io.BytesIO()
-    with zipfile.ZipFile(out, "w") as archive:
-        archive.writestr("readme", "nothing")
-    return out.getvalue()
-
-
-BROKEN_ARRAYS = {
-    "pickled objects": (".npy", _npy(np.array([{}], object), allow_pickle=True)),
-    "is not a .npy file": (".npy", b"something else"),
-    "does not begin as one": (".npy", b""),
-    "cut short": (".npy", _npy(np.arange(100))[:-1]),
-    "which it is not": (".npy", b"\x93NUMPY\x02\x00\xff\xff\xff\xff"),
-    "header cannot be read": (".npy", b"\x93NUMPY\x01\x00\x08\x00" + b"((((((((" + bytes(8)),
-    "which is not known": (".npy", b"\x93NUMPY\x09\x00\x08\x00{}      "),
-    "no rows": (".npy", _npy(np.float32(3))),
-    "column by column": (".npy", _npy(np.asfortranarray(np.ones((3, 2))))),
-    "named fields": (".npy", _npy(np.zeros(3, [("a", "i4")]))),
-    "is compressed": (".npz", _compressed(np.arange(5))),
-    "not a zip archive": (".npz", b"PK but not really"),
-    "no array in it": (".npz", _zip_without_arrays()),
-    "different numbers of rows": (".npz", _npz(a=np.zeros(2), b=np.zeros(3))),
-}
-
-
-@pytest.mark.parametrize("reason", BROKEN_ARRAYS)
-def test_arrays_that_cannot_be_read(reason: str, tmp_path: Path) -> None:
-    suffix, data = BROKEN_ARRAYS[reason]
-    path = written(tmp_path / f"a{suffix}", data)
-    with pytest.raises((fb.FileError, fb.PlanError), match=reason):
-        fb.Dataset.from_npy(path)
-
-
-@few
-@given(place=st.integers(0, 127), value=st.integers(0, 255))
-def test_damaged_headers_of_arrays_never_get_through(tmp_path_factory: Any, place: int, value: int) -> None:
-    data = bytearray(_npy(np.arange(12, dtype=np.int32).reshape(4, 3)))
-    data[place] = value
-    path = written(tmp_path_factory.mktemp("npy") / "a.npy", bytes(data))
-    found, error = outcome(lambda: fb.Dataset.from_npy(path))
-    assert error is None or isinstance(error, fb.FileError)
-    assert sum(np.asarray(row).nbytes for row in found) <= len(data)
-
-
-def test_arrays_of_every_kind(tmp_path: Path) -> None:
-    arrays = {
-        "f": np.arange(12.0).reshape(4, 3),
-        "big": np.arange(4, dtype=">i4"),
-        "b": np.array([True, False, True, True]),
-        "t": np.array(["a", "bc", "", "é"]),
-        "none": np.zeros((4, 0), np.float32),
-        "d": np.arange("2024-01-01", "2024-01-05", dtype="datetime64[D]"),
-    }
-    path = written(tmp_path / "a.npz", _npz(**arrays))
-    dataset = fb.Dataset.from_npy(path)
-    expected = list(fb.Dataset.from_tensor_slices(arrays))
-    assert_same(list(dataset), expected)
-    assert len(dataset.skip(1)) == 3
-    assert_same(sorted(map(str, dataset.shuffle(seed=3))), sorted(map(str, expected)))
-    memory = "memory://forebay-test/a.npy"
-    import fsspec
-
-    fsspec.filesystem("memory").pipe("/forebay-test/a.npy", _npy(arrays["f"]))
-    assert_same(list(fb.Dataset.from_npy([memory, memory]).skip(3).take(2)), [arrays["f"][3], arrays["f"][0]])
+@pytest.mark.parametrize("line", [b'{"x": ' + b"[" * 300 + b"]" * 300 + b"}", b'{"x": ' * 300 + b"1" + b"}" * 300])
+def test_objects_of_any_depth(tmp_path: Path, line: bytes) -> None:
+    (element,) = fb.Dataset.from_json(written(tmp_path / "a.jsonl", line + b"\n"))
+    assert element == json.loads(line)
 
 
 def test_queries(tmp_path: Path) -> None:
@@ -403,6 +341,38 @@ def test_queries(tmp_path: Path) -> None:
         assert isinstance(error, fb.FileError)
         assert reason in str(error)
     assert not os.path.exists(path + "x")
+
+
+def test_text_of_a_query_that_is_none(tmp_path: Path) -> None:
+    path = str(tmp_path / "a.db")
+    texts = [b"a", "é".encode(), b"\xff\x41", b"b\0c", b"\xed\xa0\x80", b"d"]
+    with sqlite3.connect(path) as connection:
+        connection.execute("CREATE TABLE t (s TEXT)")
+        connection.executemany("INSERT INTO t VALUES (CAST(? AS TEXT))", [(text,) for text in texts])
+    connection.close()
+    # The bytes are what tf.data gives, too.
+    assert list(fb.SqlDataset("sqlite", path, "SELECT s FROM t ORDER BY rowid", bytes)) == [(text,) for text in texts]
+    dataset = fb.SqlDataset("sqlite", path, "SELECT s FROM t ORDER BY rowid", str)
+    found, error = until_error(dataset)
+    assert found == [("a",), ("é",)]
+    assert "row 2 of the query: column 0 is text that is not UTF-8" in str(error)
+    skipping = fb.SqlDataset("sqlite", path, "SELECT s FROM t ORDER BY rowid", str, on_error="skip")
+    assert list(skipping) == [("a",), ("é",), ("b\0c",), ("d",)]
+
+
+@pytest.mark.parametrize("header", [b'a"b', b'a"b,"\n"'])
+def test_a_header_that_is_wrong_is_a_fault_of_its_own(tmp_path: Path, header: bytes) -> None:
+    path = written(tmp_path / "a.csv", header + b"\n1\n2\n")
+    _, error = until_error(fb.CsvDataset(path, [np.int32], header=True))
+    assert isinstance(error, fb.FileError)
+    assert error.offset == 1
+    dataset = fb.CsvDataset([path, path], [np.int32], header=True, on_error="skip")
+    assert list(dataset) == [(1,), (2,), (1,), (2,)]
+    it = iter(dataset)
+    states = [it.state_dict() for _ in it]
+    for done, state in enumerate(states, 1):
+        it.load_state_dict(state)
+        assert len(list(it)) == 4 - done
 
 
 def test_duckdb(tmp_path: Path) -> None:
@@ -461,3 +431,28 @@ def test_records_before_a_cut_do_not_depend_on_the_size_of_blocks(tmp_path: Path
         counts.add(len(found))
     assert len(counts) == 1
     assert counts.pop() > 900
+
+
+def test_what_has_no_size_is_refused(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    # They would look empty, and a pipe would be waited for.
+    for path, reason in ((tmp_path / "pipe", "a pipe or a device"), ("/proc/self/status", "does not tell its size")):
+        with pytest.raises(fb.FileError, match=reason):
+            list(fb.TextLineDataset(path))
+    assert list(fb.TextLineDataset(written(tmp_path / "empty", b""))) == []
+
+
+def test_names_that_look_like_patterns(tmp_path: Path) -> None:
+    path = written(tmp_path / "[x].jsonl", b'{"x": 1}\n')
+    assert list(fb.Dataset.from_json(path)) == [{"x": 1}]
+    written(tmp_path / "x.jsonl", b"")
+    # As in tf.data, a pattern that matches something is one.
+    assert [os.path.basename(found) for found in fb.Dataset.list_files(path)] == ["x.jsonl"]
+
+
+def test_files_inside_of_archives_are_listed_as_they_are_read(tmp_path: Path) -> None:
+    with zipfile.ZipFile(tmp_path / "a.zip", "w") as archive:
+        for name in ("a.txt", "b.txt"):
+            archive.writestr(name, f"text {name}\n")
+    names = fb.Dataset.list_files(f"zip://*.txt::file://{tmp_path}/a.zip", shuffle=False)
+    assert list(fb.TextLineDataset(names)) == [b"text a.txt", b"text b.txt"]

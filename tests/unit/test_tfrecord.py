@@ -254,3 +254,10 @@ def test_checksums_by_instruction_and_by_table(data: bytes, repeat: int) -> None
     values = np.frombuffer(data * repeat, np.uint8)
     assert crc32c(values) == crc32c(values, portable=True)
     assert crc32c(np.frombuffer(b"123456789", np.uint8)) == 0xE3069283
+
+
+def test_a_pattern_is_told_from_a_file_that_is_missing(tmp_path: Path) -> None:
+    with pytest.raises(fb.FileError, match=r"there is no such file; Dataset\.list_files\(\) finds"):
+        list(fb.TFRecordDataset(tmp_path / "train-*.tfrecord"))
+    with pytest.raises(fb.FileError, match=r"there is no such file$"):
+        list(fb.TFRecordDataset(tmp_path / "train-0.tfrecord"))

@@ -108,3 +108,63 @@ def test_one_that_is_not_enabled_changes_nothing(clock):
     tuner, step = Tuner(4, enabled=False), Step(2)
     tuner.add(step)
     assert set(intervals(tuner, clock, step, 20, lambda workers: 1000 * workers, share=0.0)) == {2}
+
+
+def test_one_step_is_tried_at_a_time(clock):
+    tuner, first, second = Tuner(8, enabled=True), Step(2), Step(2)
+    tuner.add(first)
+    tuner.add(second)
+    changed = []
+    for _ in range(12):
+        before = first.tuned_workers, second.tuned_workers
+        clock[0] += 0.2
+        for step in (first, second):
+            # Whatever either does, what comes out is what the first lets through.
+            step.meter.rows += 100 * first.tuned_workers
+            step.meter.worked += 0.2 * step.tuned_workers
+            step.meter.cpu += 0.2 * step.tuned_workers * 0.4
+            step.meter.waited += 0.18
+        tuner.tick()
+        after = first.tuned_workers, second.tuned_workers
+        changed.append(sum(a > b for a, b in zip(after, before)))
+    assert max(changed) == 1
+    assert first.tuned_workers > 4
+    assert second.tuned_workers == 2
+
+
+def test_a_gain_that_may_be_chance_is_no_reason_to_take_another_processor(clock):
+    tuner, step = Tuner(4, enabled=True), Step(2)
+    tuner.add(step)
+    seen = intervals(tuner, clock, step, 20, lambda workers: 1000 * (1.0 if workers == 2 else 1.08), share=0.6)
+    assert max(seen) == 3
+    assert seen[-1] == 2
+
+
+def test_two_steps_that_hold_each_other_up_get_more_together(clock):
+    # One waits for 5 ms a row and one computes for 150 us: with 32 and 1 workers they are about even, and more of
+    # either alone brings next to nothing.
+    tuner, waits, computes = Tuner(2, enabled=True), Step(32, most=64), Step(1, most=64)
+    tuner.add(computes)
+    tuner.add(waits)
+    for _ in range(12):
+        clock[0] += 0.2
+        could = {waits: waits.tuned_workers / 0.005, computes: min(computes.tuned_workers, 2) / 0.00015}
+        rate = min(could.values())
+        for step, seconds, share in ((waits, 0.005, 0.004), (computes, 0.00015, 1.0)):
+            step.meter.rows += int(rate * 0.2)
+            step.meter.worked += rate * 0.2 * seconds
+            step.meter.cpu += rate * 0.2 * seconds * share
+            step.meter.waited += 0.18 if rate > 0.9 * could[step] else 0.0
+        tuner.tick()
+    assert (waits.tuned_workers, computes.tuned_workers) == (64, 2)
+
+
+def test_a_step_that_ends_while_it_is_tried_does_not_stop_the_others(clock):
+    tuner, step, ending = Tuner(4, enabled=True), Step(1), Step(1)
+    tuner.add(ending)
+    tuner.add(step)
+    seen = intervals(tuner, clock, ending, 2, lambda workers: 100 * workers, share=0.0)
+    assert seen[-1] == 2
+    del ending
+    seen = intervals(tuner, clock, step, 20, lambda workers: 100 * workers, share=0.0)
+    assert seen[-1] > 8

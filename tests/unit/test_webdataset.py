@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import io
 import os
+import shutil
+import subprocess
 import tarfile
 from pathlib import Path
 from typing import Any
@@ -179,3 +181,80 @@ def test_what_cannot_be_a_member_is_said(tmp_path: Path) -> None:
         with pytest.raises(fb.DataError, match=text):
             elements.to_webdataset(tmp_path / "a.tar")
     assert os.listdir(tmp_path) == []
+
+
+SPARSE = ["--format=gnu", *(f"--format=pax --sparse-version={version}" for version in ("0.0", "0.1", "1.0"))]
+
+
+@pytest.mark.skipif(shutil.which("tar") is None, reason="needs tar")
+@pytest.mark.parametrize("how", SPARSE)
+@pytest.mark.parametrize("index", [False, True])
+def test_sparse_members_are_refused(tmp_path: Path, how: str, index: bool) -> None:
+    # Many holes, so that the map of them takes more blocks than one.
+    for name, holes in (("a", 40), ("b", 0), ("c", 1)):
+        with open(tmp_path / f"{name}.bin", "wb") as file:
+            for _hole in range(holes):
+                file.write(b"head")
+                file.seek(1 << 17, os.SEEK_CUR)
+            file.write(name.encode())
+        (tmp_path / f"{name}.cls").write_bytes(name.encode())
+    path = tmp_path / "a.tar"
+    members = [f"{name}.{ending}" for name in "abc" for ending in ("bin", "cls")]
+    subprocess.run(["tar", "-S", *how.split(), "-cf", path, "-C", tmp_path, *members], check=True)
+    if path.stat().st_size > 1 << 20:
+        pytest.skip("this file system has no holes")
+    with pytest.raises(fb.FileError, match="byte 0: sample 'a': its field 'bin' is stored as a sparse file"):
+        list(fb.Dataset.from_webdataset(path, index=index))
+    kept = list(fb.Dataset.from_webdataset(path, on_error="skip", index=index))
+    assert kept == [{"__key__": "b", "bin": b"b", "cls": b"b"}]
+    # A field that nobody wants does no harm.
+    labels = list(fb.Dataset.from_webdataset(path, fields=["cls"], index=index))
+    assert labels == [{"__key__": name, "cls": name.encode()} for name in "abc"]
+
+
+@pytest.mark.parametrize("index", [False, True])
+@pytest.mark.parametrize(
+    "bad", [[("a.x", b""), ("a.x", b"")], [("a.__key__", b"z"), ("a.x", b"")]], ids=["twice", "key"]
+)
+def test_nothing_behind_a_faulty_sample_is_lost(tmp_path: Path, bad: list[tuple[str, bytes]], index: bool) -> None:
+    good = [(f"{key}.{field}", f"{key}{field}".encode()) for key in "bc" for field in "xy"]
+    want = [{"__key__": key, "x": f"{key}x".encode(), "y": f"{key}y".encode()} for key in "bc"]
+    path = _write(tmp_path / "a.tar", [*bad, *good])
+    assert list(fb.Dataset.from_webdataset(path, on_error="skip", index=index)) == want
+    fields = fb.Dataset.from_webdataset(path, fields=["__key__", "x", "y"], on_error="skip", index=index)
+    assert [each for each in fields if each["__key__"] != "a"] == want
+
+
+def test_an_index_is_for_the_fields_that_it_was_made_for(tmp_path: Path) -> None:
+    path = _write(tmp_path / "a.tar", [("a.x", b"1"), ("b.y", b"2")])
+    assert len(fb.Dataset.from_webdataset(path, on_error="skip", index=True)) == 1
+    assert len(fb.Dataset.from_webdataset(path, fields=["x", "y"], on_error="skip", index=True)) == 2
+
+
+def test_members_of_unknown_kinds_are_passed_over(tmp_path: Path) -> None:
+    path = tmp_path / "a.tar"
+    with tarfile.open(path, "w", format=tarfile.GNU_FORMAT) as archive:
+        for name, kind in (("a.x", b"0"), ("a.other", b"Z"), ("a.y", b"0")):
+            info = tarfile.TarInfo(name)
+            info.type, info.size = kind, 600
+            archive.addfile(info, io.BytesIO(name.encode() * 200))
+    (sample,) = fb.Dataset.from_webdataset(path)
+    assert sample == {"__key__": "a", "x": (b"a.x" * 200), "y": (b"a.y" * 200)}
+
+
+@pytest.mark.parametrize(
+    ("samples", "reason"),
+    [
+        ([{"a/b": b""}], "readers would not take for 'a/b'"),
+        ([{"__key__": "a\0b", "x": b""}], "readers would not take"),
+        ([{"__key__": "a", "x": b""}, {"__key__": "a", "x": b""}], "as the one before"),
+        ([{"__key__": "a", "x": None}], "nothing but None"),
+        ([{"x": b"", "X": b""}], "differ in case alone"),
+        ([{"\ud800": b""}], "readers would not take"),
+    ],
+)
+def test_what_would_be_lost_is_not_written(tmp_path: Path, samples: list[Any], reason: str) -> None:
+    dataset = fb.Dataset.from_generator(lambda: iter(samples))
+    with pytest.raises(fb.DataError, match=reason):
+        dataset.to_webdataset(tmp_path / "a.tar")
+    assert not os.listdir(tmp_path)

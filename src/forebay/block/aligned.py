@@ -1,10 +1,13 @@
-"""Memory that files are read into."""
+"""Memory that rows are read and copied into."""
 
+from collections.abc import Sequence
 from math import prod
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+
+from forebay._native import spare_bytes
 
 ALIGN = 64
 """Arrays begin at multiples of this many bytes in memory, and what is to be read into them does in files of ours.
@@ -16,16 +19,31 @@ it: reading then takes five times as long (measured on Zen 3).
 
 
 _LEAST = 16
+# Smaller ones the C library takes from its heap, whose pages stay mapped.
+_LARGE = 1 << 16
 
 
 def aligned_empty(
     shape: tuple[int, ...], dtype: "np.dtype[Any] | type[np.generic]" = np.uint8, place: int = 0
 ) -> NDArray[Any]:
-    """Like ``np.empty``, for what is about to be read from that place of a file."""
+    """Like ``np.empty``, for what is about to be read from that place of a file, in memory that may have been used."""
     kind = np.dtype(dtype)
     size = prod(shape) * kind.itemsize
+    if not size or kind.hasobject:
+        return np.empty(shape, kind)
+    # As the file has it, unless values would no longer be where processors like them.
+    start = 0 if place % _LEAST else place % ALIGN
+    if size >= _LARGE:
+        # Begins at a page.
+        return np.ndarray(shape, kind, spare_bytes(start + size), start)
     memory = np.empty(size + ALIGN, np.uint8)
-    # As the file has it, unless values would no longer be where processors like them. The memory's own place is asked
-    # for in a way that is ten times cheaper than `ctypes`.
-    start = ((0 if place % _LEAST else place) - memory.__array_interface__["data"][0]) % ALIGN
-    return np.ndarray(shape, kind, memory.data, start)
+    # The memory's own place is asked for in a way that is ten times cheaper than `ctypes`.
+    start = (start - memory.__array_interface__["data"][0]) % ALIGN
+    return np.ndarray(shape, kind, memory, start)
+
+
+def joined(arrays: Sequence[NDArray[Any]]) -> NDArray[Any]:
+    """``np.concatenate`` of arrays of one dtype, into such memory."""
+    first = arrays[0]
+    out = aligned_empty((sum(map(len, arrays)), *first.shape[1:]), first.dtype)
+    return np.concatenate(arrays, out=out)

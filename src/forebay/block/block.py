@@ -23,7 +23,7 @@ class Block:
     @property
     def nbytes(self) -> int:
         """Bytes of all rows."""
-        return sum(column.nbytes for column in self.columns)
+        return sum([column.nbytes for column in self.columns])
 
     def at(self, cursor: Cursor) -> "Block":
         """The same rows under another cursor."""

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from forebay.block.aligned import joined
 from forebay.block.column import Column, Indices, RowError
 from forebay.block.dense import Dense
 from forebay.block.leaf import NUMBERS, array_from_list, as_leaf, leaf_dtype, leaf_shape
@@ -72,7 +73,7 @@ def _stack(arrays: Sequence[NDArray[Any]]) -> Column | None:
     if ranks == {0}:
         return Dense(np.array(arrays, dtype))
     if len(shapes) == 1:
-        return Dense(np.concatenate(arrays).reshape(len(arrays), *shapes.pop()))
+        return Dense(joined(arrays).reshape(len(arrays), *shapes.pop()))
     return Ragged.of(list(arrays)) if len(ranks) == 1 else None
 
 

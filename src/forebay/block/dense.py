@@ -5,8 +5,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from forebay._native import gather_rows
+from forebay.block.aligned import aligned_empty, joined
 from forebay.block.column import Column, Indices, RowError
 from forebay.block.spec import TensorSpec, plain_dtype
+
+# Bytes of a row from which on a copy is bound by memory, and a kernel that fetches rows ahead of need is faster.
+_WIDE = 256
 
 
 class Dense(Column):
@@ -46,7 +51,13 @@ class Dense(Column):
 
     def take(self, indices: Indices) -> "Dense":
         """The rows at these indices, copied."""
-        return Dense(self.values.take(indices, axis=0))
+        values = self.values
+        width = values.nbytes // len(values) if len(values) else 0
+        if width < _WIDE or not values.flags.c_contiguous or not len(indices):
+            return Dense(values.take(indices, axis=0))
+        out = aligned_empty((len(indices), *values.shape[1:]), values.dtype)
+        gather_rows(_bytes(values), width, 0, np.ascontiguousarray(indices), _bytes(out))
+        return Dense(out)
 
     def rows(self) -> list[Any]:
         """NumPy scalars, or views of the rows."""
@@ -56,7 +67,9 @@ class Dense(Column):
         """Itself if owned, otherwise a copy in native byte order."""
         if self.owned:
             return self
-        return Dense(self.values.astype(self.dtype, order="C", copy=True))
+        out = aligned_empty(self.values.shape, self.dtype)
+        out[...] = self.values
+        return Dense(out)
 
     def shared(self) -> "Dense":
         """Not owned."""
@@ -85,4 +98,8 @@ class Dense(Column):
         arrays = [self.values, *(other.values for other in others if isinstance(other, Dense))]
         if any(a.shape[1:] != self.values.shape[1:] or a.dtype != self.values.dtype for a in arrays):
             return None
-        return Dense(np.concatenate(arrays))
+        return Dense(joined(arrays))
+
+
+def _bytes(values: NDArray[Any]) -> NDArray[np.uint8]:
+    return values.reshape(-1).view(np.uint8)

@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from forebay._native import gather_ranges
+from forebay.block.aligned import aligned_empty, joined
 from forebay.block.column import Column, Indices, RowError
 from forebay.block.dense import Dense
 from forebay.block.spec import TensorSpec
@@ -26,7 +27,7 @@ class Ragged(Column):
     def of(arrays: list[NDArray[Any]]) -> "Ragged":
         """A column of these arrays, which have one rank and dtype."""
         shapes = np.array([array.shape for array in arrays], np.int64).reshape(len(arrays), arrays[0].ndim)
-        return Ragged(np.concatenate([array.reshape(-1) for array in arrays]), _offsets(shapes.prod(axis=1)), shapes)
+        return Ragged(joined([array.reshape(-1) for array in arrays]), _offsets(shapes.prod(axis=1)), shapes)
 
     @staticmethod
     def of_dense(column: Dense) -> "Ragged":
@@ -133,7 +134,7 @@ class Ragged(Column):
         parts = [self, *(other for other in others if isinstance(other, Ragged))]
         if any(p.dtype != self.dtype or p.shapes.shape[1] != self.shapes.shape[1] for p in parts):
             return None
-        values = np.concatenate([p.values[int(p.offsets[0]) : int(p.offsets[-1])] for p in parts])
+        values = joined([p.values[int(p.offsets[0]) : int(p.offsets[-1])] for p in parts])
         shapes = np.concatenate([p.shapes for p in parts])
         return Ragged(values, _offsets(shapes.prod(axis=1)), shapes)
 
@@ -141,7 +142,7 @@ class Ragged(Column):
 def gather(values: NDArray[Any], starts: Indices, stops: Indices) -> NDArray[Any]:
     """The ranges [starts[i], stops[i]) of a flat array behind one another."""
     values = np.ascontiguousarray(values)
-    out = np.empty(int((stops - starts).sum()), values.dtype)
+    out = aligned_empty((int((stops - starts).sum()),), values.dtype)
     width = values.itemsize
     gather_ranges(values.view(np.uint8), starts * width, stops * width, out.view(np.uint8))
     return out

@@ -1,4 +1,4 @@
-"""Strings as they lie in a file, with something else between them."""
+"""Strings as they lie in files, with something else between them."""
 
 from math import prod
 from typing import Any
@@ -11,23 +11,39 @@ from forebay.block.column import Column, Indices, RowError
 from forebay.block.ragged import gather
 from forebay.block.strings import Strings
 
+Bytes = NDArray[np.uint8]
+Apart = tuple[tuple[Bytes, ...], Indices | None, Indices, Indices]
+"""Buffers, in which of them each string is (None: in the first), and where it begins and ends there."""
+
 # Bytes for each string: what tells where it is, and about what a file has between two of them.
-_BESIDES = 32
+_PLACE, _BETWEEN = 16, 16
+# Strings are left where they are as long as the buffers that are kept for them are not so many times as large.
+_KEPT = 8
 
 
 class Spans(Strings):
     """Bytes ``buffer[starts[k]:stops[k]]``. They are put together, as in ``Strings``, when somebody asks for that.
 
-    Who parses records needs them only where they are; so do slices and batches.
+    Who parses records needs them only where they are; so do slices and batches. Strings of several `buffers`, as of
+    files that are read in turns, tell by `which` where each of them is. Those that are `ordered` are all in one buffer,
+    one behind the other.
     """
 
-    __slots__ = ("_data", "_nbytes", "_offsets", "_places")
+    __slots__ = ("_offsets", "_ordered", "_size", "apart")
 
-    def __init__(self, buffer: NDArray[np.uint8], starts: Indices, stops: Indices, shape: tuple[int, ...] = ()) -> None:
-        self._places: tuple[NDArray[np.uint8], Indices, Indices] | None = (buffer, starts, stops)
-        self._data: NDArray[np.uint8] | None = None
-        self._offsets: Indices | None = None
-        self._nbytes: int | None = None
+    def __init__(
+        self,
+        buffers: Bytes | tuple[Bytes, ...],
+        starts: Indices,
+        stops: Indices,
+        shape: tuple[int, ...] = (),
+        which: Indices | None = None,
+        ordered: bool = True,
+    ) -> None:
+        self.apart: Apart = (buffers if isinstance(buffers, tuple) else (buffers,), which, starts, stops)
+        self._offsets: Indices | None = None  # Once they have been put together.
+        self._ordered = ordered and which is None
+        self._size: int | None = None
         self.shape = shape
         self.text = False
 
@@ -36,60 +52,66 @@ class Spans(Strings):
         return Strings, (self.data[first:last], self.offsets - first, self.shape, False)
 
     @property
-    def places(self) -> tuple[NDArray[np.uint8], Indices, Indices]:
+    def places(self) -> tuple[Bytes, Indices, Indices]:
         """A buffer, and where each string begins and ends in it."""
-        return self._places or super().places
+        buffers, which, starts, stops = self.apart
+        return (buffers[0], starts, stops) if which is None else super().places
 
     @property
-    def data(self) -> NDArray[np.uint8]:  # type: ignore[override]
+    def data(self) -> Bytes:  # type: ignore[override]
         """The strings behind one another."""
         self._put_together()
-        assert self._data is not None
-        return self._data
+        return self.apart[0][0]
 
     @property
     def offsets(self) -> Indices:  # type: ignore[override]
         """Where they begin and end in that."""
-        self._put_together()
-        assert self._offsets is not None
-        return self._offsets
+        return self._put_together()
 
-    def _put_together(self) -> None:
-        places = self._places
-        if places is not None:
-            buffer, starts, stops = places
-            self._offsets = _offsets(stops - starts)
-            self._data = gather(buffer, starts, stops)
-            # Only now, and without a gap: another thread may be asking too.
-            self._places = None
+    def _put_together(self) -> Indices:
+        offsets = self._offsets
+        if offsets is None:
+            buffers, which, starts, stops = self.apart
+            offsets = _offsets(stops - starts)
+            data = gather(buffers[0], starts, stops) if which is None else _gathered(buffers, which, starts, stops)
+            # All at once, since another thread may be asking too; the buffers may be needed by nobody else.
+            self.apart = ((data,), None, offsets[:-1], offsets[1:])
+            self._offsets = offsets
+        return offsets
 
     def __len__(self) -> int:
-        return len(self.places[1]) // prod(self.shape)
+        return len(self.apart[2]) // prod(self.shape)
 
     @property
     def nbytes(self) -> int:
         """With what lies between them and tells where they are."""
-        if self._nbytes is None:
-            _, starts, stops = self.places
-            self._nbytes = int((stops - starts).sum()) + _BESIDES * len(starts)
-        return self._nbytes
+        return self.size + (_PLACE if self._ordered else _PLACE + _BETWEEN) * len(self.apart[2])
+
+    @property
+    def size(self) -> int:
+        """Bytes of the strings; of ordered ones with what lies between them, for which none has to be looked at."""
+        if self._size is None:
+            _, _, starts, stops = self.apart
+            if not self._ordered:
+                self._size = int((stops - starts).sum())
+            else:
+                self._size = int(stops[-1] - starts[0]) if len(starts) else 0
+        return self._size
 
     def slice(self, start: int, stop: int) -> Strings:
         """Rows start to stop, as a view."""
-        buffer, starts, stops = self.places
         count = prod(self.shape)
-        part = slice(start * count, stop * count)
-        return Spans(buffer, starts[part], stops[part], self.shape)
+        return self._at(slice(start * count, stop * count), self.shape, self._ordered)
 
     def take(self, indices: Indices) -> Strings:
         """The rows at these indices: copied behind one another, or, if they are as many as all, where they are."""
-        if self.shape:
+        if self.shape or len(indices) != len(self):
             return super().take(indices)
-        buffer, starts, stops = self.places
-        starts, stops = starts[indices], stops[indices]
-        if len(starts) == len(self.places[1]):
-            return Spans(buffer, starts, stops)
-        return Strings(gather(buffer, starts, stops), _offsets(stops - starts), (), False)
+        return self._at(indices, (), ordered=False)
+
+    def _at(self, part: Any, shape: tuple[int, ...], ordered: bool) -> "Spans":
+        buffers, which, starts, stops = self.apart
+        return Spans(buffers, starts[part], stops[part], shape, None if which is None else which[part], ordered)
 
     def strings(self) -> list[Any]:
         """All strings of all rows, flat."""
@@ -97,19 +119,31 @@ class Spans(Strings):
 
     def fold(self, size: int) -> Strings:
         """Only the shape changes."""
-        return Spans(*self.places, (size, *self.shape))
+        return self._shaped((size, *self.shape))
 
     def unfold(self) -> tuple[Strings, Indices]:
         """Only the shape changes."""
         if not self.shape:
             raise RowError(0, "is a scalar")
-        return Spans(*self.places, self.shape[1:]), np.full(len(self), self.shape[0], np.int64)
+        return self._shaped(self.shape[1:]), np.full(len(self), self.shape[0], np.int64)
+
+    def _shaped(self, shape: tuple[int, ...]) -> "Spans":
+        buffers, which, starts, stops = self.apart
+        made = Spans(buffers, starts, stops, shape, which, self._ordered)
+        made._size = self._size
+        return made
 
     def join(self, others: list[Column]) -> Strings | None:
-        """All strings in one copy."""
+        """All strings where they are, or in one copy if little is used of the buffers that would have to be kept."""
         parts = [self, *(other for other in others if isinstance(other, Strings))]
         if any(p.shape != self.shape or p.text for p in parts):
             return None
+        spans = [part for part in parts if isinstance(part, Spans)]
+        if len(spans) == len(parts):
+            used = sum([part.size for part in spans])
+            buffers = {id(buffer): buffer for part in spans for buffer in part.apart[0]}
+            if sum([buffer.nbytes for buffer in buffers.values()]) <= _KEPT * used:
+                return _side_by_side(spans, list(buffers.values()))
         lengths = [stops - starts for _, starts, stops in (p.places for p in parts)]
         ends = np.cumsum([int(each.sum()) for each in lengths]).tolist()
         data = np.empty(ends[-1], np.uint8)
@@ -117,6 +151,41 @@ class Spans(Strings):
             gather_ranges(*part.places, data[begin:end])
         offsets = _offsets(np.concatenate(lengths))
         return Spans(data, offsets[:-1], offsets[1:], self.shape)
+
+
+def _side_by_side(parts: list[Spans], buffers: list[Bytes]) -> Spans:
+    places = [part.apart for part in parts]
+    starts = np.concatenate([each[2] for each in places])
+    stops = np.concatenate([each[3] for each in places])
+    if len(buffers) == 1:
+        return Spans(buffers[0], starts, stops, parts[0].shape, ordered=False)
+    numbers = {id(buffer): number for number, buffer in enumerate(buffers)}
+    which = np.empty(len(starts), np.int64)
+    begin = 0
+    for held, inner, first, _ in places:
+        end = begin + len(first)
+        among = [numbers[id(buffer)] for buffer in held]
+        which[begin:end] = among[0] if inner is None else np.array(among)[inner]
+        begin = end
+    return Spans(tuple(buffers), starts, stops, parts[0].shape, which)
+
+
+def _gathered(buffers: tuple[Bytes, ...], which: Indices, starts: Indices, stops: Indices) -> Bytes:
+    """The strings of several buffers behind one another."""
+    order = np.argsort(which, kind="stable")
+    counts = np.bincount(which, minlength=len(buffers))
+    grouped = np.empty(int((stops - starts).sum()), np.uint8)
+    done = first = 0
+    for buffer, count in zip(buffers, counts.tolist()):
+        rows = order[first : first + count]
+        size = int((stops[rows] - starts[rows]).sum())
+        gather_ranges(buffer, starts[rows], stops[rows], grouped[done : done + size])
+        done, first = done + size, first + count
+    # Now they lie behind one another, sorted by buffer.
+    ends = np.cumsum(stops[order] - starts[order])
+    last = np.empty_like(ends)
+    last[order] = ends
+    return gather(grouped, last - (stops - starts), last)
 
 
 def _offsets(lengths: Indices) -> Indices:

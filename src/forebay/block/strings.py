@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from forebay._native import split_bytes
+from forebay._native import fill_bytes, split_bytes
+from forebay.block.aligned import joined
 from forebay.block.column import Column, Indices, RowError
 from forebay.block.ragged import gather
 from forebay.block.spec import BYTES, TEXT, TensorSpec
@@ -95,8 +96,18 @@ class Strings(Column):
 
     def rows(self) -> list[Any]:
         """Python strings, or object arrays of them."""
-        flat = self.strings()
-        return flat if not self.shape else list(object_array(flat).reshape(len(self), *self.shape))
+        if not self.shape:
+            return self.strings()
+        return list(self.flat().reshape(len(self), *self.shape))
+
+    def flat(self) -> NDArray[Any]:
+        """All strings of all rows in an object array."""
+        if self.text:
+            return object_array(self.strings())
+        data, starts, stops = self.places
+        flat = np.empty(len(starts), object)
+        fill_bytes(flat, data, starts, stops)
+        return flat
 
     def private(self) -> "Strings":
         """Itself: strings cannot be written into, and arrays of them are made per row."""
@@ -127,7 +138,7 @@ class Strings(Column):
         parts = [self, *(other for other in others if isinstance(other, Strings))]
         if any(p.shape != self.shape or p.text != self.text for p in parts):
             return None
-        data = np.concatenate([p.data[int(p.offsets[0]) : int(p.offsets[-1])] for p in parts])
+        data = joined([p.data[int(p.offsets[0]) : int(p.offsets[-1])] for p in parts])
         lengths = np.concatenate([np.diff(p.offsets) for p in parts])
         offsets = np.zeros(len(lengths) + 1, np.int64)
         np.cumsum(lengths, out=offsets[1:])

@@ -7,16 +7,14 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import DTypeLike
 
+from forebay import ops, sources
 from forebay.block import flatten
 from forebay.block.spec import as_dtype
 from forebay.dataset.elsewhere import OtherDataset
 from forebay.dataset.static import StaticOrMethod
 from forebay.dataset.text_sources import TextSources
 from forebay.errors import PlanError
-from forebay.ops import Zip
 from forebay.plan import caller
-from forebay.sources import Counter, Generator, Random, Range, single_element, slices
-from forebay.sources.generator import signature_from_types
 
 AUTOTUNE = -1
 INFINITE_CARDINALITY = -1
@@ -53,7 +51,7 @@ class Dataset(TextSources, OtherDataset[T_co]):
             raise PlanError(f"range() takes one to three numbers, got {len(args)}")
         start, stop, step = (0, args[0], 1) if len(args) == 1 else (*args, 1)[:3]
         return Dataset(
-            Range(
+            sources.Range(
                 start=start,
                 stop=stop,
                 step=step,
@@ -70,7 +68,7 @@ class Dataset(TextSources, OtherDataset[T_co]):
         >>> list(Dataset.from_tensors({"x": [1, 2, 3]}))
         [{'x': array([1, 2, 3])}]
         """
-        return Dataset(single_element(tensors, name, caller()))
+        return Dataset(sources.single_element(tensors, name, caller()))
 
     @staticmethod
     def from_tensor_slices(tensors: Any, name: str | None = None) -> "Dataset[Any]":
@@ -83,7 +81,7 @@ class Dataset(TextSources, OtherDataset[T_co]):
         >>> list(Dataset.from_tensor_slices(([1, 2], ["a", "b"])))
         [(np.int64(1), 'a'), (np.int64(2), 'b')]
         """
-        return Dataset(slices(tensors, name, caller()))
+        return Dataset(sources.slices_of(tensors, name, caller()))
 
     @staticmethod
     def from_generator(
@@ -114,9 +112,9 @@ class Dataset(TextSources, OtherDataset[T_co]):
         if output_types is not None:
             if output_signature is not None:
                 raise PlanError("from_generator(): give output_signature or output_types, not both")
-            output_signature = signature_from_types(output_types, output_shapes)
+            output_signature = sources.signature_from_types(output_types, output_shapes)
         return Dataset(
-            Generator(
+            sources.Generator(
                 generator=generator,
                 args=args if args is not None else (),
                 output_signature=output_signature,
@@ -140,7 +138,7 @@ class Dataset(TextSources, OtherDataset[T_co]):
         [np.int64(3884011773), np.int64(3150830517)]
         """
         again = bool(rerandomize_each_iteration) if rerandomize_each_iteration is None else rerandomize_each_iteration
-        return Dataset(Random(seed=seed, rerandomize_each_iteration=again, label=name, where=caller()))
+        return Dataset(sources.Random(seed=seed, rerandomize_each_iteration=again, label=name, where=caller()))
 
     @staticmethod
     def counter(start: int = 0, step: int = 1, dtype: DTypeLike = np.int64, name: str | None = None) -> "Dataset[Any]":
@@ -150,7 +148,9 @@ class Dataset(TextSources, OtherDataset[T_co]):
         [np.int64(5), np.int64(7), np.int64(9)]
         """
         return Dataset(
-            Counter(start=start, step=step, dtype=as_dtype("counter", "dtype", dtype), label=name, where=caller())
+            sources.Counter(
+                start=start, step=step, dtype=as_dtype("counter", "dtype", dtype), label=name, where=caller()
+            )
         )
 
     @staticmethod
@@ -170,7 +170,7 @@ class Dataset(TextSources, OtherDataset[T_co]):
         seed: int | None = None,
         num_parallel_calls: int | None = AUTOTUNE,
         on_error: str = "raise",
-        max_errors: int = 100,
+        max_errors: int | None = 100,
         max_pixels: int | None = None,
         name: str | None = None,
     ) -> "Dataset[Any]":
@@ -197,7 +197,7 @@ class Dataset(TextSources, OtherDataset[T_co]):
             num_parallel_calls: decode so many images at the same time.
             on_error: ``"skip"`` leaves out files that are missing or broken, and logs them (logger "forebay").
                 ``"raise"`` raises FileError.
-            max_errors: so many files are left out; the next one is raised.
+            max_errors: so many files are left out; the next one is raised. None for any number.
             max_pixels: larger images are refused before anything is allocated for them; 200 million by default.
             name: what to call this step in errors and plans.
 
@@ -254,4 +254,4 @@ class Dataset(TextSources, OtherDataset[T_co]):
                 raise PlanError(f"zip(): {leaf!r} is not a Dataset{hint}")
         if not leaves:
             raise PlanError("zip(): there are no datasets")
-        return Dataset(Zip(inputs=tuple(leaf.plan for leaf in leaves), shape=shape, label=name, where=caller()))
+        return Dataset(ops.Zip(inputs=tuple(leaf.plan for leaf in leaves), shape=shape, label=name, where=caller()))

@@ -9,6 +9,7 @@ import numpy as np
 from forebay.dataset.tables import TableDataset
 from forebay.plan import caller
 from forebay.plan.check import step_name
+from forebay.remote_run import in_force
 
 if TYPE_CHECKING:
     from forebay.dataset import Dataset
@@ -28,7 +29,7 @@ class OtherDataset(TableDataset[T_co]):
         compression_type: str | None = None,
         num_parallel_reads: int | None = None,
         on_error: str = "raise",
-        max_errors: int = 100,
+        max_errors: int | None = 100,
         index: bool = False,
         name: str | None = None,
     ) -> "Dataset[Any]":
@@ -46,7 +47,7 @@ class OtherDataset(TableDataset[T_co]):
             num_parallel_reads: read so many archives at once, and take one sample from each in turn.
             on_error: ``"skip"`` passes over samples that cannot be read, logs them (logger "forebay") and goes on with
                 the next one that can be found. ``"raise"`` raises FileError.
-            max_errors: so many faults of one archive are passed over; the next one is raised.
+            max_errors: so many faults of one archive are passed over; the next one is raised. None for any number.
             index: read samples by number, so that ``shuffle()`` needs no buffer. The archives' headers are read once
                 for that, and the samples' places kept in ``<path>.fbindex``. Not for compressed archives.
             name: what to call this step in errors and plans.
@@ -109,7 +110,9 @@ class OtherDataset(TableDataset[T_co]):
 
         total = self._count("to_webdataset")
         pattern, rows = file_names("to_webdataset", path, shards, rows_per_file, total)
-        write_blocks(self._blocks(self._setup()), ArchiveWriter(pattern, rows), total if total >= 0 else None, progress)
+        setup = self._setup()
+        with in_force(setup.remote):
+            write_blocks(self._blocks(setup), ArchiveWriter(pattern, rows), total if total >= 0 else None, progress)
 
     @staticmethod
     def from_indexable(

@@ -3,15 +3,17 @@
 import os
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 from forebay.dataset import Dataset
 from forebay.errors import PlanError
 from forebay.ops import FlatMap, Interleave
 from forebay.plan import Node, caller
 from forebay.plan.check import whole_number
+from forebay.run.faults import MAX_ERRORS
 from forebay.run.parallelism import AUTOTUNE
-from forebay.sources.files import MAX_ERRORS, FileNames, FilesNode, paths_of
+from forebay.sources.files import FileNames, FilesNode, paths_of
+from forebay.sources.lines import TextLines
 from forebay.sources.tfrecord import TFRecords
 
 U = TypeVar("U")
@@ -70,7 +72,35 @@ class FileDataset(Dataset[U]):
         return Dataset(plan)
 
 
-class TFRecordDataset(FileDataset[bytes]):
+class IndexableFiles(FileDataset[bytes]):
+    """Files whose records can be read in order or, with an index, by number. `_reads` is the format."""
+
+    _reads: ClassVar[type[TFRecords] | type[TextLines]]
+
+    def __init__(
+        self,
+        filenames: Paths,
+        compression_type: str | None = None,
+        buffer_size: int | None = None,
+        num_parallel_reads: int | None = None,
+        name: str | None = None,
+        *,
+        on_error: str = "raise",
+        max_errors: int | None = MAX_ERRORS,
+        index: bool = False,
+    ) -> None:
+        read = partial(
+            self._reads,
+            compression=compression_type,
+            buffer_size=buffer_size,
+            on_error=on_error,
+            max_errors=max_errors,
+            index_files=index,
+        )
+        super().__init__(files_plan(self._reads.kind, filenames, num_parallel_reads, name, read))
+
+
+class TFRecordDataset(IndexableFiles):
     """The records of TFRecord files, as bytes.
 
     Checksums of lengths and records are verified. In uncompressed files a position is an offset: resuming takes no
@@ -86,7 +116,7 @@ class TFRecordDataset(FileDataset[bytes]):
         on_error: ``"skip"`` passes over what is damaged, logs it (logger "forebay") and goes on with the next record
             that can be found: after a wrong checksum that of the next, after a damaged length one that is searched
             for. Of a file that ends too early, the records before that come out. ``"raise"`` raises FileError.
-        max_errors: so many faults of one file are passed over; the next one is raised.
+        max_errors: so many faults of one file are passed over; the next one is raised. None for any number.
         index: read records by number, so that ``shuffle()`` needs no buffer, and ``skip``, ``shard`` and ``len`` cost
             nothing. The offsets of all records are collected when they are first needed, which reads no more of the
             files than that takes, and kept in a file ``<path>.fbindex``, as long as that may be written. An index is
@@ -104,24 +134,4 @@ class TFRecordDataset(FileDataset[bytes]):
     5
     """
 
-    def __init__(
-        self,
-        filenames: Paths,
-        compression_type: str | None = None,
-        buffer_size: int | None = None,
-        num_parallel_reads: int | None = None,
-        name: str | None = None,
-        *,
-        on_error: str = "raise",
-        max_errors: int = MAX_ERRORS,
-        index: bool = False,
-    ) -> None:
-        read = partial(
-            TFRecords,
-            compression=compression_type,
-            buffer_size=buffer_size,
-            on_error=on_error,
-            max_errors=max_errors,
-            index_files=index,
-        )
-        super().__init__(files_plan("TFRecordDataset", filenames, num_parallel_reads, name, read))
+    _reads = TFRecords

@@ -14,9 +14,9 @@ from forebay.io.decode import image_library, jpeg_library
 from forebay.io.image_header import MAX_PIXELS
 from forebay.plan import caller
 from forebay.plan.check import flag
-from forebay.sources import slices
-from forebay.sources.faults import DropFaults
-from forebay.sources.images import LoadImage, LoadOrFault, find_images
+from forebay.plan.skips import check_on_error
+from forebay.sources import slices_of
+from forebay.sources.images import LoadImage, find_images
 
 Labels = str | Callable[[str], Any] | None
 
@@ -37,15 +37,14 @@ def image_dataset(
     seed: int | None,
     num_parallel_calls: int | None,
     on_error: str,
-    max_errors: int,
+    max_errors: int | None,
     max_pixels: int | None,
     name: str | None,
 ) -> Dataset[Any]:
     """``Dataset.from_images``."""
     for argument, value in (("as_dict", as_dict), ("shuffle", shuffle)):
         flag("from_images", argument, value)
-    if on_error not in ("raise", "skip"):
-        raise PlanError(f"from_images(on_error={on_error!r}): on_error must be 'raise' or 'skip'")
+    check_on_error("from_images", on_error)
     if channels not in (1, 3, 4):
         raise PlanError(f"from_images(channels={channels!r}): channels must be 1, 3 or 4")
     # Now, while the line that asks for them can still be named.
@@ -59,6 +58,8 @@ def image_dataset(
         )
     elif np.dtype(dtype) != np.uint8:
         raise PlanError("from_images(dtype=...): images that keep their size are uint8; give size, or cast with map()")
+    if not isinstance(folder, (str, os.PathLike)):
+        raise PlanError(f"from_images({folder!r}): the folder must be a path")
     root, names = find_images(os.fspath(folder))
     names, values = _labelled(root, names, labels, class_names)
     load = LoadImage(root, channels, most, decode)
@@ -66,17 +67,14 @@ def image_dataset(
     tensors = paths if values is None else {"image": paths, "label": values} if as_dict else (paths, values)
     if values is None and as_dict:
         tensors = {"image": paths}
-    dataset: Dataset[Any] = Dataset(slices(tensors, None, caller()))
+    dataset: Dataset[Any] = Dataset(slices_of(tensors, None, caller()))
     if shuffle:
         dataset = dataset.shuffle(seed=seed)
     elif seed is not None:
         raise PlanError(f"from_images(seed={seed}): there is nothing to draw without shuffle=True")
     # Reading and decoding release the interpreter's lock, so that nothing has to be measured first.
     workers: dict[str, Any] = {"num_parallel_calls": num_parallel_calls, "executor": "thread", "name": name}
-    if on_error == "raise":
-        return dataset.map(load, **workers)
-    tried = dataset.map(LoadOrFault(load), **workers)
-    return Dataset(DropFaults(inputs=(tried.plan,), max_errors=max_errors, label=name, where=caller()))
+    return dataset.map(load, on_error=on_error, max_errors=max_errors, **workers)
 
 
 def _labelled(

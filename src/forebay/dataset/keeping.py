@@ -35,9 +35,10 @@ class KeepingDataset(RunnableDataset[T_co]):
         What draws random numbers before this step gives those of the first epoch in all of them.
 
         Args:
-            filename: a folder to keep elements in from one run to the next. Where a step before this one, its
-                function or its data is another than it was, elements are computed anew. By default they are kept in
-                memory, up to half of ``Options.memory``, and from there on in a file that ends with the process.
+            filename: a folder to keep elements in from one run to the next. Where a step before this one, its files,
+                its data, or its function with what that refers to is another than it was, elements are computed anew.
+                Files that only a function opens are not looked at. By default elements are kept in memory, up to half
+                of ``Options.memory``, and from there on in a file that ends with the process.
             name: what to call this step in errors and plans.
             compression: ``"zstd"`` or ``"lz4"``, for the files in `filename`.
 
@@ -49,10 +50,11 @@ class KeepingDataset(RunnableDataset[T_co]):
         """
         # Imported by those who use it.
         from forebay.ops.cache import Cache, redrawn_below
+        from forebay.storage.folder import local_folder
 
         if not isinstance(filename, (str, os.PathLike)):
             raise PlanError(f"cache(filename={filename!r}): filename must be a path")
-        path = os.fspath(filename)
+        path = local_folder("cache", os.fspath(filename))
         cached = self._then(Cache, name, filename=path, compression=compression)
         redrawn = redrawn_below(self.plan)
         if redrawn:

@@ -3,32 +3,33 @@
 import copy
 import sys
 import time
-from collections.abc import Callable, Sequence
-from typing import IO, Any, Generic, TypeVar
+from collections.abc import Callable, Iterator, Sequence
+from typing import IO, TYPE_CHECKING, Any, Generic, TypeVar
 
-from forebay.block import START
+from forebay.block import START, Block
 from forebay.errors import DataError, FunctionError, LengthError, PlanError
 from forebay.iterator import DatasetIterator
 from forebay.ledger import Ledger
-from forebay.ops.options import plan_options
+from forebay.ops.options import check_reads, plan_options
 from forebay.options import Options
 from forebay.plan import INFINITE, Node, build, caller, optimise, own_seeds, with_seeds
 from forebay.plan.check import function, step_name
-from forebay.plan.explain import explain
 from forebay.plan.fingerprint import function_name
-from forebay.plan.forecast import MemoryReport, forecast
 from forebay.plan.identity import plan_lines
 from forebay.plan.spec import element_spec
+from forebay.remote_run import RemoteRun, in_force
 from forebay.rules import RULES
 from forebay.run import Reader, Setup
 from forebay.run.cpus import available_cpus
 from forebay.run.crew import Crew, Parking
-from forebay.run.meter import StageStats
 from forebay.run.parallelism import Parallelism
-from forebay.run.spill import SpillStore
-from forebay.run.stats import table, weak_shuffles
+from forebay.run.spill_room import SpillStore
+from forebay.run.stats import Stats
 from forebay.run.tuner import Tuner
 from forebay.sizes import memory_left, parse_size
+
+if TYPE_CHECKING:
+    from forebay.plan.forecast import MemoryReport
 
 # Of the memory that is left, by default.
 _SHARE = 0.5
@@ -57,6 +58,10 @@ class RunnableDataset(Generic[T_co]):
         self._seeds: list[int] | None = None
         self._lines: list[str] | None = None
         self._parking = Parking()
+
+    def _forebay_contents(self) -> Iterator[Any]:
+        """The plan: how often it has run does not count."""
+        yield self.plan
 
     def reduce(self, initial_state: S, reduce_func: Callable[[Any, Any], U]) -> S | U:
         """All elements folded into one value: ``state = reduce_func(state, element)`` for each.
@@ -93,7 +98,8 @@ class RunnableDataset(Generic[T_co]):
         >>> Dataset.range(10).batch(4).cardinality()
         3
         """
-        return self.plan.cardinality()
+        with in_force(RemoteRun(self.options().remote)):
+            return self.plan.cardinality()
 
     def __len__(self) -> int:
         count = self.cardinality()
@@ -116,17 +122,12 @@ class RunnableDataset(Generic[T_co]):
         >>> Dataset.range(10).map(lambda x: {"x": x}).batch(5).element_spec
         {'x': TensorSpec(shape=(None,), dtype=int64)}
         """
-        return element_spec(with_seeds(self.plan, self._run_seeds()), self._peek)
+        with in_force(RemoteRun(self.options().remote)):
+            return element_spec(with_seeds(self.plan, self._run_seeds()), self._peek)
 
     def _peek(self, node: Node) -> Any:
         setup = self._setup()
-        operator = build(optimise(node, setup.rules), setup)
-        try:
-            reader = Reader(operator)
-            reader.seek(START, 0)
-            block = reader.read(1)
-        finally:
-            operator.close()
+        block = _first_row(optimise(node, setup.rules), setup)
         if block is None:
             raise DataError(f"{node.site} gives no elements, so its element_spec cannot be told")
         return block.structure.unflatten([column.spec for column in block.columns])
@@ -139,7 +140,7 @@ class RunnableDataset(Generic[T_co]):
         """
         return plan_options(self.plan)
 
-    def memory_report(self, scales: Sequence[int] = (1, 10, 100)) -> MemoryReport:
+    def memory_report(self, scales: Sequence[int] = (1, 10, 100)) -> "MemoryReport":
         """What every step will hold at most, before anything runs: for the data as it is and for multiples of it.
 
         Printed, the report is a table. Looks at an element of steps whose elements' size is not known otherwise.
@@ -148,19 +149,16 @@ class RunnableDataset(Generic[T_co]):
         >>> report.memory(1) == report.memory(100)
         True
         """
+        from forebay.plan.forecast import forecast
+
         setup = self._setup()
-        plan = optimise(with_seeds(self.plan, self._run_seeds()), setup.rules)
-        return forecast(plan, setup, tuple(scales), self._element_bytes)
+        with in_force(setup.remote):
+            plan = optimise(with_seeds(self.plan, self._run_seeds()), setup.rules)
+            return forecast(plan, setup, tuple(scales), self._element_bytes)
 
     def _element_bytes(self, node: Node) -> int:
-        operator = build(_without_shuffles(node), self._setup())
-        try:
-            reader = Reader(operator)
-            reader.seek(START, 0)
-            block = reader.read(1)
-            return 0 if block is None else block.nbytes
-        finally:
-            operator.close()
+        block = _first_row(_without_shuffles(node), self._setup())
+        return 0 if block is None else block.nbytes
 
     def explain(self, file: IO[str] | None = None, *, analyze: bool = False, seconds: float = 10.0) -> None:
         """Print the plan as written and as it will run, the last step first, with the elements that come out of each.
@@ -169,7 +167,8 @@ class RunnableDataset(Generic[T_co]):
 
         Args:
             file: where to print; the standard output by default.
-            analyze: also run the dataset, to its end or for so many seconds, and print what every step did.
+            analyze: also run the dataset, to its end or for so many seconds, and print what every step did: the table
+                of ``DatasetIterator.stats``, which says what its columns are.
             seconds: how long that may take.
 
         >>> Dataset.range(100).shuffle(10, seed=1).skip(0).batch(32).explain()
@@ -184,14 +183,18 @@ class RunnableDataset(Generic[T_co]):
           shuffle(buffer_size=10, seed=1, reads='permuted')  100 elements
           range(start=0, stop=100, step=1)                   100 elements
         """
-        out = file or sys.stdout
-        stats = self._run_for(seconds) if analyze else []
-        runs = optimise(with_seeds(self.plan, self._run_seeds()), self._setup().rules)
-        print(explain(self.plan, runs, self._parking.found()), file=out)
-        if analyze:
-            print("", "As it ran:", table(stats), *weak_shuffles(stats), sep="\n", file=out)
+        from forebay.plan.explain import explain
 
-    def _run_for(self, seconds: float) -> list[StageStats]:
+        out = file or sys.stdout
+        stats = self._run_for(seconds) if analyze else None
+        setup = self._setup()
+        with in_force(setup.remote):
+            runs = optimise(with_seeds(self.plan, self._run_seeds()), setup.rules)
+            print(explain(self.plan, runs, self._parking.found()), file=out)
+        if stats is not None:
+            print("", "As it ran:", stats, sep="\n", file=out)
+
+    def _run_for(self, seconds: float) -> Stats:
         # Of its own, so that looking does not count as an epoch.
         dataset: RunnableDataset[T_co] = copy.copy(self)
         with iter(dataset) as it:
@@ -221,6 +224,7 @@ class RunnableDataset(Generic[T_co]):
     def _setup(self) -> Setup:
         options = self.options()
         assert options.block_bytes is not None
+        check_reads(self.plan, options.remote)
         cpus = options.autotune.cpu_budget or available_cpus()
         parallelism = Parallelism(
             cpus=cpus,
@@ -240,10 +244,24 @@ class RunnableDataset(Generic[T_co]):
             spill=SpillStore(
                 options.spill_dir, None if limit is None else parse_size("Options.spill_limit", limit, lambda: 0)
             ),
+            remote=RemoteRun(options.remote),
         )
 
     def __repr__(self) -> str:
         return f"<Dataset {self.plan.describe()}>"
+
+
+def _first_row(node: Node, setup: Setup) -> Block | None:
+    """A block of the first row of a plan; None if it has none."""
+    with in_force(setup.remote):
+        operator = build(node, setup)
+        try:
+            reader = Reader(operator)
+            reader.seek(START, 0)
+            return reader.read(1)
+        finally:
+            setup.remote.closing = True
+            operator.close()
 
 
 def _ledger(options: Options) -> Ledger:

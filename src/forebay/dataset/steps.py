@@ -6,33 +6,15 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import numpy as np
 
-from forebay.dataset.keeping import KeepingDataset
+from forebay import ops
+from forebay.dataset.function_steps import FunctionSteps
 from forebay.dataset.runnable import RunnableDataset
 from forebay.errors import DataError, PlanError
-from forebay.ops import (
-    Batch,
-    Concatenate,
-    Enumerate,
-    Filter,
-    FlatMap,
-    Interleave,
-    Map,
-    Prefetch,
-    Repeat,
-    Shard,
-    Shuffle,
-    Skip,
-    Take,
-    TakeWhile,
-    Unbatch,
-    WithOptions,
-)
 from forebay.options import Options
 from forebay.plan import caller
 from forebay.plan.check import function, step_name
 from forebay.plan.fingerprint import function_name
 from forebay.plan.node import UNKNOWN
-from forebay.run.executors import ExecutorName
 
 if TYPE_CHECKING:
     from forebay.dataset import Dataset
@@ -41,96 +23,8 @@ T_co = TypeVar("T_co", covariant=True)
 U = TypeVar("U")
 
 
-class DatasetSteps(KeepingDataset[T_co]):
+class DatasetSteps(FunctionSteps[T_co]):
     """A dataset with the methods that make others of it."""
-
-    def map(
-        self,
-        map_func: Callable[..., U],
-        num_parallel_calls: int | None = None,
-        deterministic: bool | None = None,
-        name: str | None = None,
-        *,
-        executor: ExecutorName = "auto",
-        batched: bool = False,
-        rng: bool = False,
-        seed: int | None = None,
-    ) -> "Dataset[U]":
-        """`map_func` of every element. A tuple is passed as separate arguments, anything else as one.
-
-        Args:
-            map_func: returns the new element, of one structure and dtype for all. Numbers, lists and anything that
-                NumPy can make an array of, tensors of other libraries included, come out as NumPy values. None is a
-                value like any other, so a forgotten ``return`` gives elements that are None.
-            num_parallel_calls: work on so many elements at the same time, or AUTOTUNE. Without it nothing is started.
-                The results and their order are the same in any case.
-            deterministic: False lets elements come out in another order if they are ready sooner; none is lost or
-                repeated. By default what ``Options.deterministic`` says.
-            name: what to call this step in errors and plans.
-            executor: where the calls run. ``"thread"`` serves functions that wait or release the interpreter lock,
-                ``"process"`` those that compute in Python. ``"auto"`` measures which of the two it is; ``explain()``
-                then tells. ``"inline"`` is the consumer's own thread.
-            batched: call `map_func` with whole columns of many elements at once: arrays with one more leading
-                axis, of a length that it must not depend on. Much faster where it can be written that way. Not
-                together with `rng`.
-            rng: pass a ``numpy.random.Generator`` as the last argument. It is seeded by the element's number and
-                the epoch, so results are the same at any parallelism and after any resume. Use it during the
-                call only. To draw for many elements at once, ``batch`` first: then there is one per batch.
-            seed: the seed of these generators; by default one that differs from run to run. Two steps with the same
-                seed draw the same numbers.
-
-        >>> list(Dataset.range(3).map(lambda x: (x, x + 0.5)).map(lambda a, b: a + b))
-        [np.float64(0.5), np.float64(2.5), np.float64(4.5)]
-        >>> list(Dataset.range(3).map(lambda column: column ** 2, batched=True))
-        [np.int64(0), np.int64(1), np.int64(4)]
-        >>> noise = Dataset.range(2).map(lambda x, rng: x + rng.integers(100), rng=True, seed=7)
-        >>> list(noise) == list(noise.take(2))
-        True
-        """
-        return self._then(
-            Map,
-            name,
-            map_func=map_func,
-            num_parallel_calls=num_parallel_calls,
-            deterministic=deterministic,
-            executor=executor,
-            batched=batched,
-            rng=rng,
-            seed=seed,
-        )
-
-    def filter(
-        self,
-        predicate: Callable[..., Any],
-        name: str | None = None,
-        *,
-        num_parallel_calls: int | None = None,
-        deterministic: bool | None = None,
-        executor: ExecutorName = "auto",
-        batched: bool = False,
-    ) -> "Dataset[T_co]":
-        """Only the elements that `predicate` returns True for.
-
-        Args:
-            predicate: gets an element as the function of ``map`` does.
-            name: what to call this step in errors and plans.
-            num_parallel_calls: as for ``map``, and so are the next two.
-            deterministic: whether to keep the order.
-            executor: where the calls run.
-            batched: call `predicate` with whole columns; it returns an array of booleans.
-
-        >>> list(Dataset.range(6).filter(lambda x: x % 3 == 0))
-        [np.int64(0), np.int64(3)]
-        """
-        return self._then(
-            Filter,
-            name,
-            predicate=predicate,
-            num_parallel_calls=num_parallel_calls,
-            deterministic=deterministic,
-            executor=executor,
-            batched=batched,
-        )
 
     def batch(
         self,
@@ -153,7 +47,7 @@ class DatasetSteps(KeepingDataset[T_co]):
         >>> list(Dataset.range(5).batch(2))
         [array([0, 1]), array([2, 3]), array([4])]
         """
-        return self._then(Batch, name, batch_size=batch_size, drop_remainder=drop_remainder)
+        return self._then(ops.Batch, name, batch_size=batch_size, drop_remainder=drop_remainder)
 
     def unbatch(self, name: str | None = None) -> "Dataset[Any]":
         """Every element split along its first axis.
@@ -161,7 +55,7 @@ class DatasetSteps(KeepingDataset[T_co]):
         >>> list(Dataset.from_tensor_slices([[1, 2], [3, 4]]).unbatch())
         [np.int64(1), np.int64(2), np.int64(3), np.int64(4)]
         """
-        return self._then(Unbatch, name)
+        return self._then(ops.Unbatch, name)
 
     def take(self, count: int, name: str | None = None) -> "Dataset[T_co]":
         """The first `count` elements; all of them for -1.
@@ -169,7 +63,7 @@ class DatasetSteps(KeepingDataset[T_co]):
         >>> list(Dataset.range(100).take(2))
         [np.int64(0), np.int64(1)]
         """
-        return self._then(Take, name, count=count)
+        return self._then(ops.Take, name, count=count)
 
     def skip(self, count: int, name: str | None = None) -> "Dataset[T_co]":
         """All but the first `count` elements; none for -1.
@@ -177,7 +71,7 @@ class DatasetSteps(KeepingDataset[T_co]):
         >>> list(Dataset.range(4).skip(2))
         [np.int64(2), np.int64(3)]
         """
-        return self._then(Skip, name, count=count)
+        return self._then(ops.Skip, name, count=count)
 
     def shard(self, num_shards: int, index: int, name: str | None = None) -> "Dataset[T_co]":
         """Every `num_shards`-th element, beginning with the one at `index`.
@@ -185,7 +79,7 @@ class DatasetSteps(KeepingDataset[T_co]):
         >>> list(Dataset.range(10).shard(num_shards=4, index=1))
         [np.int64(1), np.int64(5), np.int64(9)]
         """
-        return self._then(Shard, name, num_shards=num_shards, index=index)
+        return self._then(ops.Shard, name, num_shards=num_shards, index=index)
 
     def repeat(self, count: int | None = None, name: str | None = None) -> "Dataset[T_co]":
         """The whole dataset `count` times; for ever for None or -1. Each round reshuffles what is shuffled.
@@ -193,7 +87,7 @@ class DatasetSteps(KeepingDataset[T_co]):
         >>> list(Dataset.range(2).repeat(2))
         [np.int64(0), np.int64(1), np.int64(0), np.int64(1)]
         """
-        return self._then(Repeat, name, count=count)
+        return self._then(ops.Repeat, name, count=count)
 
     def concatenate(self, dataset: "Dataset[Any]", name: str | None = None) -> "Dataset[T_co]":
         """This dataset, then another.
@@ -203,7 +97,7 @@ class DatasetSteps(KeepingDataset[T_co]):
         """
         if not isinstance(dataset, RunnableDataset):
             raise PlanError(f"concatenate({dataset!r}): the argument must be a Dataset")
-        return self._made(Concatenate.of(self.plan, dataset.plan, name, caller()))
+        return self._made(ops.Concatenate.of(self.plan, dataset.plan, name, caller()))
 
     def enumerate(self, start: int = 0, name: str | None = None) -> "Dataset[tuple[np.int64, T_co]]":
         """Every element with its number.
@@ -211,77 +105,7 @@ class DatasetSteps(KeepingDataset[T_co]):
         >>> list(Dataset.from_tensor_slices(["a", "b"]).enumerate(start=5))
         [(np.int64(5), 'a'), (np.int64(6), 'b')]
         """
-        return self._then(Enumerate, name, start=start)
-
-    def flat_map(
-        self,
-        map_func: "Callable[..., Dataset[U]]",
-        name: str | None = None,
-        *,
-        num_parallel_calls: int | None = None,
-        deterministic: bool | None = None,
-        executor: str = "auto",
-    ) -> "Dataset[U]":
-        """The elements of a dataset that `map_func` makes of every element, one dataset after another.
-
-        Args:
-            map_func: makes a dataset of an element.
-            name: what to call this step in errors and plans.
-            num_parallel_calls: so many threads open the next datasets and read their first elements ahead. AUTOTUNE
-                leaves the number to Forebay, None starts no thread. The elements and their order stay the same.
-            deterministic: False lets datasets that are ready overtake others, if there are threads at all.
-            executor: ``"thread"``, which ``"auto"`` means here too, or ``"inline"`` to start no thread all the same.
-
-        >>> list(Dataset.range(3).flat_map(lambda n: Dataset.range(n)))
-        [np.int64(0), np.int64(0), np.int64(1)]
-        """
-        return self._then(
-            FlatMap,
-            name,
-            map_func=map_func,
-            num_parallel_calls=num_parallel_calls,
-            deterministic=deterministic,
-            executor=executor,
-        )
-
-    def interleave(
-        self,
-        map_func: "Callable[..., Dataset[U]]",
-        cycle_length: int | None = None,
-        block_length: int | None = None,
-        num_parallel_calls: int | None = None,
-        deterministic: bool | None = None,
-        name: str | None = None,
-        *,
-        executor: str = "auto",
-    ) -> "Dataset[U]":
-        """The elements of a dataset that `map_func` makes of every element, several datasets in turns.
-
-        Args:
-            map_func: makes a dataset of an element.
-            cycle_length: how many datasets take turns. When one ends, the next element's takes its place. None or
-                AUTOTUNE means 16: the order follows from it, so it is the same on every machine.
-            block_length: how many elements each gives in its turn; by default 1.
-            num_parallel_calls: so many threads fetch elements ahead, and make the datasets that come next. AUTOTUNE
-                leaves the number to Forebay, None starts no thread. The elements and their order stay the same.
-            deterministic: False lets elements that are ready overtake others, if there are threads at all.
-            name: what to call this step in errors and plans.
-            executor: as for ``flat_map``.
-
-        >>> ds = Dataset.range(1, 4).interleave(lambda n: Dataset.from_tensors(n).repeat(3), cycle_length=2)
-        >>> [int(x) for x in ds]
-        [1, 2, 1, 2, 1, 2, 3, 3, 3]
-        """
-        return self._then(
-            Interleave,
-            name,
-            map_func=map_func,
-            cycle_length=cycle_length,
-            block_length=block_length,
-            num_parallel_calls=num_parallel_calls,
-            deterministic=deterministic,
-            executor=executor,
-        )
+        return self._then(ops.Enumerate, name, start=start)
 
     def shuffle(
         self,
@@ -310,20 +134,12 @@ class DatasetSteps(KeepingDataset[T_co]):
         set()
         """
         return self._then(
-            Shuffle,
+            ops.Shuffle,
             name,
-            buffer_size=None if buffer_size == UNKNOWN else buffer_size,
+            buffer_size=None if isinstance(buffer_size, (int, np.integer)) and buffer_size == UNKNOWN else buffer_size,
             seed=seed,
             reshuffle_each_iteration=True if reshuffle_each_iteration is None else reshuffle_each_iteration,
         )
-
-    def take_while(self, predicate: Callable[..., Any], name: str | None = None) -> "Dataset[T_co]":
-        """Elements up to the first that `predicate` does not return True for.
-
-        >>> list(Dataset.range(10).take_while(lambda x: x < 3))
-        [np.int64(0), np.int64(1), np.int64(2)]
-        """
-        return self._then(TakeWhile, name, predicate=predicate)
 
     def prefetch(
         self, buffer_size: int | None, name: str | None = None, *, max_bytes: int | None = None
@@ -340,7 +156,7 @@ class DatasetSteps(KeepingDataset[T_co]):
         >>> list(Dataset.range(3).prefetch(AUTOTUNE))
         [np.int64(0), np.int64(1), np.int64(2)]
         """
-        return self._then(Prefetch, name, buffer_size=buffer_size, max_bytes=max_bytes)
+        return self._then(ops.Prefetch, name, buffer_size=buffer_size, max_bytes=max_bytes)
 
     def apply(self, transformation_func: "Callable[[Dataset[T_co]], Dataset[U]]") -> "Dataset[U]":
         """`transformation_func` of this dataset: a chain of steps with a name of its own.
@@ -360,7 +176,7 @@ class DatasetSteps(KeepingDataset[T_co]):
         >>> Dataset.range(3).with_options(Options(optimize=False)).options().optimize
         False
         """
-        return self._then(WithOptions, name, options=copy.copy(options))
+        return self._then(ops.WithOptions, name, options=copy.copy(options))
 
     def get_single_element(self, name: str | None = None) -> T_co:
         """The only element; DataError if there is none or more than one.

@@ -5,17 +5,18 @@ What reads and writes them is imported where it is used: most programs never do,
 
 import os
 from collections.abc import Callable, Generator
-from hashlib import blake2b
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from forebay.block import START, Block
 from forebay.dataset.runnable import RunnableDataset
 from forebay.dataset.steps import DatasetSteps
+from forebay.digests import blake2b
 from forebay.errors import ForebayError, PlanError
 from forebay.plan import INFINITE, Node, build, caller, optimise, with_seeds
 from forebay.plan.check import flag, function, step_name, whole_number
-from forebay.plan.fingerprint import digest, function_name
+from forebay.plan.fingerprint import function_name
 from forebay.plan.identity import plan_lines
+from forebay.remote_run import in_force
 from forebay.run import Reader, Setup, Site
 
 if TYPE_CHECKING:
@@ -92,7 +93,8 @@ class StoredDataset(DatasetSteps[T_co]):
             ledger=setup.ledger,
         )
         total = self.cardinality()
-        write_blocks(self._blocks(setup), writer, total if total >= 0 else None, progress)
+        with in_force(setup.remote):
+            write_blocks(self._blocks(setup), writer, total if total >= 0 else None, progress)
 
     @staticmethod
     def load(
@@ -149,19 +151,22 @@ class StoredDataset(DatasetSteps[T_co]):
         pattern: str | os.PathLike[str],
         shards: int = 1,
         compression_type: str | None = None,
+        *,
+        progress: bool | None = None,
     ) -> None:
         """Write all elements to TFRecord files, which ``TFRecordDataset`` and TensorFlow read.
 
         Elements are bytes or text, one record each, or dicts, which become tf.train.Examples as ``serialize_example``
         makes them. Element i goes to file i modulo `shards`, so that reading them with ``num_parallel_reads=shards``
         gives the elements in their order. The files get their names when all of them are complete: an error leaves
-        nothing behind. How far it has come is shown on a terminal.
+        nothing behind.
 
         Args:
             pattern: a path or a URL, with ``{shard}`` and ``{shards}`` in it for the number of the file and of all.
                 Without them, ``-00003-of-00010`` is added if there are several.
             shards: how many files.
             compression_type: ``"GZIP"``, ``"ZLIB"``, or None or ``""`` for none.
+            progress: show how far it has come; by default on a terminal only.
 
         >>> import os, tempfile
         >>> import forebay as fb
@@ -180,10 +185,9 @@ class StoredDataset(DatasetSteps[T_co]):
         if self.cardinality() == INFINITE:
             raise PlanError("write_tfrecord(): the dataset is infinite; take() a part of it")
         site = Site("write_tfrecord", None, caller())
-        with Progress("write_tfrecord") as progress:
-            write_records(
-                self._blocks(self._setup()), site, paths, codec, lambda rows: progress.update(rows, "records")
-            )
+        setup = self._setup()
+        with in_force(setup.remote), Progress("write_tfrecord", progress) as shown:
+            write_records(self._blocks(setup), site, paths, codec, lambda rows: shown.update(rows, "records"))
 
     def snapshot(
         self,
@@ -197,9 +201,9 @@ class StoredDataset(DatasetSteps[T_co]):
 
         The first iteration that goes from the first element to the last writes them to a folder under `path`, as
         ``save`` does. Later ones, of this program or another, read them instead of running the steps before. The
-        folder's name is a digest of these steps, functions by code and captured constants: if one of them changes,
-        there is a new snapshot, and the old one is left where it is. Iterations that stop early leave nothing; the
-        next one starts over.
+        folder's name is a digest of these steps, of their data and files, and of their functions with all that they
+        refer to: if anything of that changes, there is a new snapshot, and the old one is left where it is. Iterations
+        that stop early leave nothing; the next one starts over.
 
         What is random in the steps before is frozen: all iterations see the order and the numbers of the first.
 
@@ -217,12 +221,12 @@ class StoredDataset(DatasetSteps[T_co]):
         ([0, 10, 20], [0, 10, 20], 3)
         """
         from forebay.dataset import Dataset
-        from forebay.ops.snapshot import Snapshot, check_input
+        from forebay.ops.snapshot import Snapshot, SnapshotFolder, check_input
         from forebay.sinks.save import compression_of, folder_of, shards_by
 
         check_input(self.plan)
         codec = compression_of("snapshot", None if compression == "AUTO" else compression)
-        key = blake2b(f"{plan_digest(self.plan)} {codec} {digest(shard_func)}".encode(), digest_size=8).hexdigest()
+        folder = os.path.abspath(folder_of("snapshot", path))
         site = Site("snapshot", name, caller())
 
         def load(folder: str) -> Node:
@@ -231,7 +235,7 @@ class StoredDataset(DatasetSteps[T_co]):
         return self._then(
             Snapshot,
             name,
-            folder=os.path.join(os.path.abspath(folder_of("snapshot", path)), key),
+            place=SnapshotFolder(folder, self.plan, codec, shard_func),
             compression=codec,
             shard_func=shard_func,
             reader_func=reader_func,
@@ -248,7 +252,7 @@ class StoredDataset(DatasetSteps[T_co]):
             return None
 
     def _blocks(self, setup: Setup) -> Generator[Block, None, None]:
-        """All rows of the next epoch, without making elements of them."""
+        """All rows of the next epoch, without making elements of them. Used with the setup's `remote` in force."""
         epoch, self._epochs = self._epochs, self._epochs + 1
         operator = build(optimise(with_seeds(self.plan, self._run_seeds()), setup.rules), setup)
         try:
@@ -262,6 +266,7 @@ class StoredDataset(DatasetSteps[T_co]):
                 yield block
             setup.parallelism.crew.finished = True
         finally:
+            setup.remote.closing = True
             operator.close()
 
 

@@ -7,6 +7,7 @@ from forebay.dataset.stored import StoredDataset
 from forebay.errors import PlanError
 from forebay.plan import INFINITE, caller
 from forebay.plan.check import step_name
+from forebay.remote_run import in_force
 
 if TYPE_CHECKING:
     from forebay.dataset import Dataset
@@ -25,7 +26,7 @@ class TableDataset(StoredDataset[T_co]):
         *,
         num_parallel_reads: int | None = None,
         on_error: str = "raise",
-        max_errors: int = 100,
+        max_errors: int | None = 100,
         index: bool = True,
         name: str | None = None,
     ) -> "Dataset[Any]":
@@ -50,7 +51,7 @@ class TableDataset(StoredDataset[T_co]):
             num_parallel_reads: read so many files at once, and take one row from each in turn.
             on_error: ``"skip"`` passes over row groups that cannot be read and logs them (logger "forebay"); rows are
                 then read in order. ``"raise"`` raises FileError.
-            max_errors: so many faults of one file are passed over; the next one is raised.
+            max_errors: so many faults of one file are passed over; the next one is raised. None for any number.
             index: False reads files only in order, without looking at all of them first.
             name: what to call this step in errors and plans.
 
@@ -85,7 +86,7 @@ class TableDataset(StoredDataset[T_co]):
         *,
         num_parallel_reads: int | None = None,
         on_error: str = "raise",
-        max_errors: int = 100,
+        max_errors: int | None = 100,
         index: bool = True,
         name: str | None = None,
     ) -> "Dataset[Any]":
@@ -101,7 +102,7 @@ class TableDataset(StoredDataset[T_co]):
             columns: names of the columns to read; all by default.
             num_parallel_reads: read so many files at once, and take one row from each in turn.
             on_error: ``"skip"`` passes over record batches of files that cannot be read, see ``from_parquet``.
-            max_errors: so many faults of one file are passed over; the next one is raised.
+            max_errors: so many faults of one file are passed over; the next one is raised. None for any number.
             index: False reads files only in order, without looking at all of them first.
             name: what to call this step in errors and plans.
 
@@ -207,7 +208,8 @@ class TableDataset(StoredDataset[T_co]):
         # A group is there as rows, as Arrow's arrays and as pages at once.
         size = min(parse_size(call, group_bytes, memory_left), max(setup.ledger.budget // 8, 1 << 12))
         writer = TableWriter(call, kind, pattern, rows, codec_of(call, kind, compression), size)
-        write_blocks(self._blocks(setup), writer, total if total >= 0 else None, progress)
+        with in_force(setup.remote):
+            write_blocks(self._blocks(setup), writer, total if total >= 0 else None, progress)
 
     def _count(self, call: str) -> int:
         total = self.cardinality()

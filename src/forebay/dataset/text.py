@@ -9,19 +9,19 @@ import numpy as np
 
 from forebay.block import flatten
 from forebay.block.spec import BYTES, plain_dtype
-from forebay.dataset.files import FileDataset, Paths, files_plan
+from forebay.dataset.files import FileDataset, IndexableFiles, Paths, files_plan
 from forebay.errors import PlanError
 from forebay.plan import caller
 from forebay.plan.check import step_name
+from forebay.run.faults import MAX_ERRORS
 from forebay.sources.csv import CsvRecords
 from forebay.sources.csv_schema import record_fields, selected
-from forebay.sources.files import MAX_ERRORS
 from forebay.sources.fixed import FixedLengthRecords
 from forebay.sources.lines import TextLines
 from forebay.sources.sql import SqlRows
 
 
-class TextLineDataset(FileDataset[bytes]):
+class TextLineDataset(IndexableFiles):
     r"""The lines of text files, as bytes, without the ``\n`` or ``\r\n`` that ends them.
 
     In uncompressed files a position is an offset: resuming takes no longer at the end than at the start. Other
@@ -37,7 +37,7 @@ class TextLineDataset(FileDataset[bytes]):
         on_error: ``"skip"`` passes over what cannot be read (a file that is missing, a line longer than the memory
             budget, the rest of a file whose compressed data is damaged) and logs it (logger "forebay").
             ``"raise"`` raises FileError.
-        max_errors: so many faults of one file are passed over; the next one is raised.
+        max_errors: so many faults of one file are passed over; the next one is raised. None for any number.
         index: read lines by number, so that ``shuffle()`` needs no buffer, and ``skip``, ``shard`` and ``len`` cost
             nothing. The files are read once to find the lines, and 8 bytes are kept for each. Not for compressed
             files.
@@ -53,27 +53,7 @@ class TextLineDataset(FileDataset[bytes]):
     4
     """
 
-    def __init__(
-        self,
-        filenames: Paths,
-        compression_type: str | None = None,
-        buffer_size: int | None = None,
-        num_parallel_reads: int | None = None,
-        name: str | None = None,
-        *,
-        on_error: str = "raise",
-        max_errors: int = MAX_ERRORS,
-        index: bool = False,
-    ) -> None:
-        read = partial(
-            TextLines,
-            compression=compression_type,
-            buffer_size=buffer_size,
-            on_error=on_error,
-            max_errors=max_errors,
-            index_files=index,
-        )
-        super().__init__(files_plan("TextLineDataset", filenames, num_parallel_reads, name, read))
+    _reads = TextLines
 
 
 class FixedLengthRecordDataset(FileDataset[bytes]):
@@ -94,7 +74,7 @@ class FixedLengthRecordDataset(FileDataset[bytes]):
         name: what to call this step in errors and plans.
         on_error: ``"skip"`` passes over files that cannot be read and the rest of those that end in the middle of a
             record, and logs them (logger "forebay"). ``"raise"`` raises FileError.
-        max_errors: so many faults of one file are passed over; the next one is raised.
+        max_errors: so many faults of one file are passed over; the next one is raised. None for any number.
 
     >>> import tempfile
     >>> import forebay as fb
@@ -118,7 +98,7 @@ class FixedLengthRecordDataset(FileDataset[bytes]):
         name: str | None = None,
         *,
         on_error: str = "raise",
-        max_errors: int = MAX_ERRORS,
+        max_errors: int | None = MAX_ERRORS,
     ) -> None:
         read = partial(
             FixedLengthRecords,
@@ -159,7 +139,7 @@ class CsvDataset(FileDataset[tuple[Any, ...]]):
             none, too few or too many fields, quotes that are wrong. Behind a quote that is never closed, and a record
             too large for the memory budget, the next line is taken for the next record. ``"raise"`` raises FileError,
             which names file, offset and field.
-        max_errors: so many faults of one file are passed over; the next one is raised.
+        max_errors: so many faults of one file are passed over; the next one is raised. None for any number.
 
     >>> import tempfile
     >>> import forebay as fb
@@ -188,7 +168,7 @@ class CsvDataset(FileDataset[tuple[Any, ...]]):
         *,
         num_parallel_reads: int | None = None,
         on_error: str = "raise",
-        max_errors: int = MAX_ERRORS,
+        max_errors: int | None = MAX_ERRORS,
     ) -> None:
         columns = record_fields("CsvDataset", record_defaults)
         read = partial(
@@ -223,7 +203,7 @@ class SqlDataset(FileDataset[tuple[Any, ...]]):
         output_types: the dtypes of the columns. Numbers that are wanted as bytes are written out.
         name: what to call this step in errors and plans.
         on_error: ``"skip"`` passes over rows that do not fit their types and logs them (logger "forebay").
-        max_errors: so many of them are passed over; the next one is raised.
+        max_errors: so many of them are passed over; the next one is raised. None for any number.
 
     >>> import sqlite3, tempfile
     >>> import forebay as fb
@@ -245,7 +225,7 @@ class SqlDataset(FileDataset[tuple[Any, ...]]):
         name: str | None = None,
         *,
         on_error: str = "raise",
-        max_errors: int = MAX_ERRORS,
+        max_errors: int | None = MAX_ERRORS,
     ) -> None:
         step_name("SqlDataset", name)
         if not isinstance(data_source_name, (str, os.PathLike)):

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 from forebay.errors import PlanError
 from forebay.plan import Node, caller
 from forebay.plan.check import flag, step_name, whole_number
+from forebay.run.faults import MAX_ERRORS
 
 if TYPE_CHECKING:
     from forebay.dataset import Dataset
 
-MAX_ERRORS = 100
 Pattern = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
 
 
@@ -71,7 +71,7 @@ class TextSources:
         num_parallel_reads: int | None = None,
         buffer_size: int | None = None,
         on_error: str = "raise",
-        max_errors: int = MAX_ERRORS,
+        max_errors: int | None = MAX_ERRORS,
         name: str | None = None,
     ) -> "Dataset[Any]":
         r"""The records of CSV files, as dicts; with a label, as pairs of a dict and the label.
@@ -97,7 +97,7 @@ class TextSources:
             num_parallel_reads: read so many files at once, and take one record from each in turn.
             buffer_size: bytes to read at once, about 1 MiB by default.
             on_error: ``"skip"`` passes over records that cannot be read and logs them (logger "forebay").
-            max_errors: so many faults of one file are passed over; the next one is raised.
+            max_errors: so many faults of one file are passed over; the next one is raised. None for any number.
             name: what to call this step in errors and plans.
 
         >>> import tempfile
@@ -158,7 +158,7 @@ class TextSources:
         num_rows_for_inference: int = 100,
         num_parallel_reads: int | None = None,
         on_error: str = "raise",
-        max_errors: int = MAX_ERRORS,
+        max_errors: int | None = MAX_ERRORS,
         name: str | None = None,
     ) -> "Dataset[Any]":
         r"""The objects of JSON lines files (one object per line), as dicts.
@@ -178,7 +178,7 @@ class TextSources:
             num_parallel_reads: read so many files at once, and take one object from each in turn.
             on_error: ``"skip"`` passes over lines that are no objects or do not fit the spec, and logs them (logger
                 "forebay"). ``"raise"`` raises FileError, which names file, offset and reason.
-            max_errors: so many faults of one file are passed over; the next one is raised.
+            max_errors: so many faults of one file are passed over; the next one is raised. None for any number.
             name: what to call this step in errors and plans.
 
         >>> import tempfile
@@ -227,11 +227,11 @@ class TextSources:
 
     @staticmethod
     def from_npy(path: Any, name: str | None = None) -> "Dataset[Any]":
-        """The rows of arrays in ``.npy`` files, or in an ``.npz`` archive that is not compressed.
+        """The rows of arrays in ``.npy`` files, or in an ``.npz`` archive.
 
         Rows are read by number, straight from the file: little of it is ever in memory, ``shuffle()`` needs no buffer,
-        and ``skip`` and resuming cost nothing. Arrays of Python objects, which are pickled, are refused, and so are
-        compressed archives, in which rows cannot be found.
+        and ``skip`` and resuming cost nothing. A compressed archive is read in order, a piece at a time, and to resume,
+        what comes before that place is unfolded again. Arrays of Python objects, which are pickled, are refused.
 
         Args:
             path: a path or URL; a list of paths, whose rows follow one another; or a dict of these, whose rows are

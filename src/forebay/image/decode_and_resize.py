@@ -2,13 +2,15 @@
 
 import threading
 from math import prod
-from typing import Any
+from typing import Any, TypedDict, Unpack
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
+from forebay._native import JpegPlanes
 from forebay.errors import PlanError
 from forebay.image.resize import METHODS, checked_size, fitting, resize
+from forebay.image.weights import half_taps, taps
 from forebay.io.column_function import FillsArray
 from forebay.io.decode import image_pixels, jpeg_pixels, read_bytes
 from forebay.io.image_header import MAX_PIXELS, ImageHeader, image_header
@@ -20,6 +22,8 @@ _SMALLER = 1.5
 # Pages of memory that a decoder writes to for the first time cost as much as a good part of its work.
 _MOST_KEPT = 64 << 20
 _kept = threading.local()
+# What is made without anything in between.
+_DIRECT = (np.dtype(np.uint8), np.dtype(np.float32))
 
 
 class DecodeAndResize(FillsArray):
@@ -73,16 +77,38 @@ class DecodeAndResize(FillsArray):
         if self.preserve_aspect_ratio:
             # Of the image as it is stored: a smaller one is not of quite the same proportions.
             size = fitting(header.height, header.width, *size)
-        pixels = self._pixels(data, header, size)
+        if header.kind != "JPEG" or self.channels == 4:
+            pixels = image_pixels("decode_and_resize", data, header, self.channels)
+        else:
+            shrinks = min(header.height / size[0], header.width / size[1])
+            if not self.exact and shrinks >= _SMALLER and self.dtype in _DIRECT:
+                made = self._from_planes(data, header, size, _ratio(shrinks), out)
+                if made is not None:
+                    return made
+            pixels = self._pixels(data, header, shrinks)
         return resize(pixels, size, self.method, antialias=self.antialias, dtype=self.dtype, out=out)
 
-    def _pixels(self, data: bytes, header: ImageHeader, size: tuple[int, int]) -> Image:
-        if header.kind != "JPEG" or self.channels == 4:
-            return image_pixels("decode_and_resize", data, header, self.channels)
-        shrinks = min(header.height / size[0], header.width / size[1])
-        ratio = 1
-        while not self.exact and ratio < 8 and shrinks >= 2 * ratio:
-            ratio *= 2
+    def _from_planes(
+        self, data: bytes, header: ImageHeader, size: tuple[int, int], ratio: int, out: Any
+    ) -> Image | None:
+        """The image from brightness and colours that were resized apart; None if it is no common kind of JPEG."""
+        planes = _planes(header.height * header.width // ratio**2 * header.channels)
+        found = planes.decode(data, ratio, self.channels == 1, self.max_pixels)
+        if found is None:
+            return None
+        whole, colours = found
+        method, antialias = self.method, self.antialias
+        rows, columns = (taps(method, antialias, old, new) for old, new in zip(whole, size, strict=True))
+        colour_rows, colour_columns = (
+            (taps if stored == old else half_taps)(method, antialias, old, new)
+            for old, stored, new in zip(whole, colours, size, strict=True)
+        )
+        made: Image = np.empty((*size, self.channels), self.dtype) if out is None else out
+        planes.resize(*rows, *columns, *colour_rows, *colour_columns, made)
+        return made
+
+    def _pixels(self, data: bytes, header: ImageHeader, shrinks: float) -> Image:
+        ratio = 1 if self.exact else _ratio(shrinks)
         smaller = -(-header.height // ratio), -(-header.width // ratio)
         return jpeg_pixels(
             "decode_and_resize",
@@ -96,6 +122,21 @@ class DecodeAndResize(FillsArray):
         )
 
 
+def _ratio(shrinks: float) -> int:
+    """How many times smaller a JPEG image is decoded that is to shrink so much."""
+    return next((ratio for ratio in (8, 4, 2) if shrinks >= ratio), 1)
+
+
+def _planes(size: int) -> JpegPlanes:
+    """The decoder of this thread, with the memory of its last image; a new one for an image too large to keep."""
+    if size > _MOST_KEPT:
+        return JpegPlanes()
+    planes: JpegPlanes | None = getattr(_kept, "planes", None)
+    if planes is None:
+        planes = _kept.planes = JpegPlanes()
+    return planes
+
+
 def _buffer(size: int) -> Any:
     """Memory of this thread that the last image was decoded to; None for images that are too large to keep."""
     if size > _MOST_KEPT:
@@ -106,23 +147,27 @@ def _buffer(size: int) -> Any:
     return memory[:size]
 
 
+class Settings(TypedDict, total=False):
+    """How ``decode_and_resize`` and ``DecodeAndResize`` work."""
+
+    channels: int
+    preserve_aspect_ratio: bool
+    antialias: bool
+    exact: bool
+    dtype: DTypeLike
+    max_pixels: int
+
+
 def decode_and_resize(
-    contents: Any,
-    size: tuple[int, int],
-    method: str = "bilinear",
-    *,
-    channels: int = 3,
-    preserve_aspect_ratio: bool = False,
-    antialias: bool = False,
-    exact: bool = False,
-    dtype: DTypeLike = np.uint8,
-    max_pixels: int = MAX_PIXELS,
+    contents: Any, size: tuple[int, int], method: str = "bilinear", **settings: Unpack[Settings]
 ) -> Image:
     """An encoded image in another size. A JPEG image is decoded no larger than that takes.
 
     JPEG images can be decoded 2, 4 or 8 times smaller in less time. The smallest that is not smaller than `size` is
-    used, and resized from there. What comes out differs a little from what resizing the whole image gives, mostly in
-    details too fine for the new size. ``DecodeAndResize`` does the same faster for many images.
+    used, and resized from there. Where an image becomes at least one and a half times smaller, brightness and colours
+    are resized apart, as they are stored. What comes out differs a little from what resizing the whole image gives,
+    mostly in details too fine for the new size. It is the same every time, and stays within 0 to 255.
+    ``DecodeAndResize`` does the same faster for many images.
 
     Args:
         contents: the bytes of a JPEG, PNG, GIF, BMP or WebP file. Of an animation, the first frame counts.
@@ -141,14 +186,4 @@ def decode_and_resize(
     >>> fb.image.decode_and_resize(data, (64, 64)).mean()
     np.float64(77.0)
     """
-    make = DecodeAndResize(
-        size,
-        method,
-        channels=channels,
-        preserve_aspect_ratio=preserve_aspect_ratio,
-        antialias=antialias,
-        exact=exact,
-        dtype=dtype,
-        max_pixels=max_pixels,
-    )
-    return make.make(contents)
+    return DecodeAndResize(size, method, **settings).make(contents)

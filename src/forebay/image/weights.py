@@ -33,6 +33,17 @@ def taps(method: str, antialias: bool, old: int, new: int) -> Taps:
     return _sampled(kernel, radius, antialias, old, new)
 
 
+@lru_cache(maxsize=256)
+def half_taps(method: str, antialias: bool, old: int, new: int) -> Taps:
+    """The same for pixels of which every two have been made one, and are first spread again: three parts to one."""
+    starts, weights = taps(method, antialias, old, new)
+    pixels = starts[:, None] + np.arange(weights.shape[1])
+    near, half = pixels // 2, (old + 1) // 2
+    far = np.clip(near + np.where(pixels % 2, 1, -1), 0, half - 1)
+    quarter = weights * np.float32(0.25)
+    return _packed(np.concatenate([near, far], axis=1), np.concatenate([quarter * 3, quarter], axis=1), half)
+
+
 def nearest(old: int, new: int) -> NDArray[np.int64]:
     """The pixel that each new pixel's centre lies in."""
     centres = (np.arange(new, dtype=np.float32) + _HALF) * _scale(old, new)

@@ -10,10 +10,12 @@ from forebay.io.features import (
     SparseTensor,
     VarLenFeature,
 )
+from forebay.io.raw import decode_compressed, decode_raw
 from forebay.io.read_file import read_file
 from forebay.io.sequence_example import parse_sequence_example, parse_single_sequence_example
 from forebay.io.serialize import serialize_example
 from forebay.io.tfrecord import TFRecordOptions, TFRecordWriter
+from forebay.remote_run import remote_options
 
 __all__ = [
     "ExampleParser",
@@ -25,13 +27,16 @@ __all__ = [
     "TFRecordOptions",
     "TFRecordWriter",
     "VarLenFeature",
+    "decode_compressed",
     "decode_image",
     "decode_jpeg",
     "decode_png",
+    "decode_raw",
     "parse_example",
     "parse_sequence_example",
     "parse_single_example",
     "parse_single_sequence_example",
     "read_file",
+    "remote_options",
     "serialize_example",
 ]

@@ -1,6 +1,7 @@
 """Functions for ``map`` that can also be given whole columns."""
 
 from abc import ABC, abstractmethod
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,11 @@ from forebay.block.strings import Strings
 
 
 class ColumnFunction(ABC):
-    """A function of one element that has another form, which does the same to whole columns."""
+    """A function of one element that has another form, which does the same to whole columns. It never changes."""
+
+    def forebay_fingerprint(self) -> Iterator[Any]:
+        """Its settings, by which saved states tell it from others."""
+        yield from sorted(vars(self).items())
 
     @abstractmethod
     def __call__(self, *element: Any) -> Any:

@@ -12,8 +12,8 @@ Image = NDArray[Any]
 
 _DCT_METHODS = ("", "INTEGER_FAST", "INTEGER_ACCURATE")
 _DTYPES = tuple(np.dtype(each) for each in (np.uint8, np.uint16, np.float32))
-# Brightness of red, green and blue, in parts of 2**15 as libpng weighs them.
-_LUMA = np.array([9798, 19235, 3735], np.int64)
+# Brightness of red, green and blue, in parts of 2**15: as libpng cuts them, and not as they would be rounded.
+_LUMA = np.array([9797, 19234, 3737], np.int64)
 
 
 def decode_jpeg(
@@ -103,8 +103,8 @@ def jpeg_pixels(
         except ValueError as final:
             raise _broken(call, data, final) from None
     if ink:
-        # Adobe's programs store inks inverted, and tell so by a mark of their own.
-        inks = pixels.astype(np.uint16) if b"Adobe" in data[: 1 << 16] else 255 - pixels.astype(np.uint16)
+        # Adobe's programs store inks inverted.
+        inks = pixels.astype(np.uint16) if header.adobe else 255 - pixels.astype(np.uint16)
         pixels = _with_channels((inks[..., :3] * inks[..., 3:] // 255).astype(np.uint8), channels)
     return pixels  # type: ignore[no-any-return]
 
@@ -117,7 +117,7 @@ def _broken(call: str, data: bytes, error: Exception) -> DataError:
 def decode_png(contents: Any, channels: int = 0, dtype: DTypeLike = np.uint8, *, max_pixels: int = MAX_PIXELS) -> Image:
     """A PNG image as an array of shape (height, width, channels), the same as TensorFlow's.
 
-    Grey made of 16 bits of each colour may differ by 2 parts of 65,535. Needs ``forebay[image]``.
+    Needs ``forebay[image]``.
 
     Args:
         contents: the bytes of the file. Checksums are verified.

@@ -1,6 +1,6 @@
 """tf.train.Example: serialized records to arrays, one by one or a whole column at once."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from functools import cached_property
 from typing import Any
 
@@ -20,7 +20,8 @@ from forebay.io.features import (
     VarLenFeature,
     check_features,
 )
-from forebay.io.parsing import Records, RowFault, batch_value, run, single_column
+from forebay.io.parsing import FeatureValues, Records, RowFault, batch_value, run, single_column, single_value
+from forebay.io.request import Request
 
 _KINDS = (FixedLenFeature, FixedLenSequenceFeature, VarLenFeature, RaggedFeature)
 
@@ -47,43 +48,55 @@ class ExampleParser:
                     "SequenceExample"
                 )
 
+        self._request = Request(self.features)
+
+    def forebay_fingerprint(self) -> Iterator[Any]:
+        """The features, by which saved states tell it from others."""
+        yield from self.features.items()
+
     def __reduce__(self) -> Any:
         # The parser is made again where it is needed.
         return type(self), (self.features,)
 
     @cached_property
-    def _wanted(self) -> list[tuple[str, Feature]]:
-        return list(self.features.items())
-
-    @cached_property
     def _parser(self) -> Parser:
-        return Parser([wanted(name, feature) for name, feature in self._wanted], False)
+        return Parser(self._request.wanted(), False)
 
     @cached_property
-    def _structure(self) -> Structure:
+    def structure(self) -> Structure:
+        """Of the element that becomes of an Example."""
         return Structure(dict, tuple(self.features), (LEAF,) * len(self.features))
 
     def __call__(self, serialized: Any) -> dict[str, Any]:
         """The features of one Example."""
-        values = self._run(Records(values=[one_record("parse_single_example", serialized)]))
-        return {name: single_column(each, 1).private().rows()[0] for name, each in zip(self.features, values)}
+        try:
+            values = self.run(Records(values=[one_record("parse_single_example", serialized)]))
+            return {name: single_value(each) for name, each in values.items()}
+        except RowFault as fault:
+            raise fault.error from None
 
     def batch(self, serialized: Any) -> dict[str, Any]:
         """The features of several Examples, each in one value."""
         records = records_of("parse_example", serialized)
-        values = self._run(Records(values=records), one=False)
-        return {name: batch_value(each, len(records)) for name, each in zip(self.features, values)}
-
-    def _run(self, records: Records, one: bool = True) -> Any:
         try:
-            return run(self._parser, self._wanted, records)
+            values = self.run(Records(values=records))
+            return {name: batch_value(each, len(records)) for name, each in values.items()}
         except RowFault as fault:
-            raise (fault.error if one else DataError(f"record {fault.row}: {fault.error}")) from None
+            raise DataError(f"record {fault.row}: {fault.error}") from None
+
+    def run(self, records: Records) -> dict[str, FeatureValues]:
+        """The values of all features. RowFault at the first Example that cannot be parsed."""
+        return self._request.values(run(self._parser, self._request.asked, records))
 
     def accepts(self, block: Block) -> bool:
         """Whether ``on_block`` can take the place of calls for every row."""
+        return self.takes(block, 0)
+
+    def takes(self, block: Block, axes: int) -> bool:
+        """Whether these are records, or arrays of them, of which every feature makes an array."""
         column = block.columns[0] if block.structure.is_leaf else None
-        return isinstance(column, Strings) and not column.text and column.shape == ()
+        fits = isinstance(column, Strings) and not column.text and len(column.shape) == axes
+        return fits and not self._request.partitioned
 
     def on_block(self, block: Block) -> Made:
         """The same as a call for every row."""
@@ -92,8 +105,8 @@ class ExampleParser:
     def _columns(self, block: Block) -> Block:
         column = block.columns[0]
         assert isinstance(column, Strings)
-        values = run(self._parser, self._wanted, Records(column))
-        return Block(self._structure, [single_column(each, block.rows) for each in values], block.rows)
+        values = self.run(Records(column)).values()
+        return Block(self.structure, [single_column(each, block.rows) for each in values], block.rows)
 
 
 class BatchParser:
@@ -105,8 +118,7 @@ class BatchParser:
 
     def accepts(self, block: Block) -> bool:
         """Whether ``on_block`` can take the place of calls for every row."""
-        column = block.columns[0] if block.structure.is_leaf else None
-        return isinstance(column, Strings) and not column.text and len(column.shape) == 1
+        return self._parser.takes(block, 1)
 
     def on_block(self, block: Block) -> Made:
         """The same as a call for every row."""
@@ -115,19 +127,19 @@ class BatchParser:
     def _columns(self, block: Block) -> Block:
         column = block.columns[0]
         assert isinstance(column, Strings)
-        size, features = column.shape[0], self._parser._wanted
+        size = column.shape[0]
         try:
-            values = run(self._parser._parser, features, Records(column))
+            values = self._parser.run(Records(column))
         except RowFault as fault:
             raise RowFault(fault.row // size, DataError(f"record {fault.row % size}: {fault.error}")) from None
-        if all(isinstance(feature, FixedLenFeature) for _, feature in features):
-            columns = [_folded(single_column(each, block.rows * size), size) for each in values]
-            return Block(self._parser._structure, columns, block.rows)
+        if all(isinstance(feature, FixedLenFeature) for feature in self._parser.features.values()):
+            columns = [_folded(single_column(each, block.rows * size), size) for each in values.values()]
+            return Block(self._parser.structure, columns, block.rows)
         # How rows are filled up, and what else is counted by batch, is known to each batch alone.
         elements = []
         for row in range(block.rows):
-            found = run(self._parser._parser, features, Records(column.slice(row, row + 1)))
-            elements.append({name: batch_value(each, size) for (name, _), each in zip(features, found)})
+            found = self._parser.run(Records(column.slice(row, row + 1)))
+            elements.append({name: batch_value(each, size) for name, each in found.items()})
         made, error = self._builder.build(elements)
         if error is not None or made is None:
             raise RowFault(0, DataError(str(error)))
@@ -145,17 +157,6 @@ def _parsed(parse: Any, block: Block) -> Made:
         return parse(block), None
     except RowFault as fault:
         return (parse(block.slice(0, fault.row)) if fault.row else None), fault.error
-
-
-def wanted(name: str, feature: Feature, sequence: bool = False) -> tuple[bytes, int, int, bool, Any]:
-    """A feature as the kernel is told of it."""
-    key = (feature.value_key if isinstance(feature, RaggedFeature) else None) or name
-    if isinstance(feature, FixedLenFeature):
-        return key.encode(), feature.type, feature.count, False, feature.missing()
-    nothing: Any = [] if feature.type == 1 else np.empty(0, np.float32 if feature.type == 2 else np.int64)
-    if isinstance(feature, FixedLenSequenceFeature) and sequence:
-        return key.encode(), feature.type, feature.count, True, nothing if feature.allow_missing else None
-    return key.encode(), feature.type, -1, sequence, nothing
 
 
 def one_record(call: str, serialized: Any) -> bytes:
@@ -184,7 +185,8 @@ def parse_single_example(
     """The features of one serialized tf.train.Example.
 
     In ``map(lambda record: parse_single_example(record, features))``, ``map(partial(parse_single_example,
-    features=features))`` and ``map(ExampleParser(features))`` whole columns of records are parsed at once.
+    features=features))`` and ``map(ExampleParser(features))`` whole columns of records are parsed at once. A function
+    that does more than that is called for one record after another: do the rest in a ``map`` of its own.
 
     Args:
         serialized: bytes.

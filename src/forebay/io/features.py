@@ -1,14 +1,23 @@
 """What is wanted of a serialized Example: a name, a type and a shape for each feature. Names as in ``tf.io``."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import prod
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from forebay.errors import PlanError
+from forebay.io.partitions import (
+    Partition,
+    RowLengths,
+    RowLimits,
+    RowSplits,
+    RowStarts,
+    UniformRowLength,
+    ValueRowIds,
+)
 
 NOTHING, BYTES, FLOAT, INT64 = range(4)
 """Numbers of the types, as those of the fields that hold them."""
@@ -31,7 +40,7 @@ class SparseTensor(NamedTuple):
 class RaggedTensor(NamedTuple):
     """What ``parse_example`` makes of a ``RaggedFeature``: row i is ``values[row_splits[i]:row_splits[i + 1]]``.
 
-    In a feature list of a SequenceExample, `values` is a RaggedTensor itself, whose rows are the steps.
+    With partitions, and in a feature list of a SequenceExample, whose steps are rows, `values` may be one itself.
     """
 
     values: Any
@@ -43,6 +52,10 @@ class Feature:
     """What all kinds share. `type` is one of BYTES, FLOAT and INT64."""
 
     type: int = field(init=False, repr=False, compare=False)
+
+    def forebay_fingerprint(self) -> Iterator[Any]:
+        """All that it says."""
+        yield repr(self)
 
     def settle(self, dtype: Any) -> None:
         """Check the dtype."""
@@ -134,24 +147,47 @@ class VarLenFeature(Feature):
 class RaggedFeature(Feature):
     """A feature with any number of values. One Example gives an array of them, ``parse_example`` a ``RaggedTensor``.
 
+    With partitions its values are cut into rows, and rows into further ones: one Example then gives a ``RaggedTensor``
+    too, with another inside for every further partition. Innermost rows of one length are an axis of an array instead.
+
     Args:
         dtype: ``np.float32``, ``np.int64`` or ``bytes``.
         value_key: the feature's name, if it is not the one that it is to have in the result.
-        partitions: not supported.
+        partitions: from the outermost to the innermost: ``RaggedFeature.RowSplits(key)``, ``RowLengths(key)``,
+            ``RowStarts(key)``, ``RowLimits(key)`` or ``ValueRowIds(key)`` of another feature, which must be int64, or
+            ``UniformRowLength(length)``.
         row_splits_dtype: ``np.int32`` or ``np.int64``.
+        validate: taken for the sake of programs written for TensorFlow. Partitions that do not fit are always an error.
+
+    >>> RaggedFeature(np.int64, partitions=[RaggedFeature.RowLengths("n")]).partitions
+    (RowLengths(key='n'),)
     """
 
     dtype: Any
     value_key: str | None = None
-    partitions: tuple[Any, ...] = ()
+    partitions: Sequence[Partition] = ()
     row_splits_dtype: Any = np.int32
+    validate: bool = False
+
+    RowSplits: ClassVar = RowSplits
+    RowLengths: ClassVar = RowLengths
+    RowStarts: ClassVar = RowStarts
+    RowLimits: ClassVar = RowLimits
+    ValueRowIds: ClassVar = ValueRowIds
+    UniformRowLength: ClassVar = UniformRowLength
 
     def __post_init__(self) -> None:
         self.settle(self.dtype)
-        if len(tuple(self.partitions)):
-            raise PlanError(
-                "RaggedFeature(partitions=...): not supported; parse the partitions as features of their own"
-            )
+        object.__setattr__(self, "partitions", tuple(self.partitions))
+        for each in self.partitions:
+            if not isinstance(each, Partition):
+                raise PlanError(f"RaggedFeature(partitions=...): {each!r} is not a partition, as RowSplits(key) is one")
+            if isinstance(each, UniformRowLength):
+                whole = isinstance(each.length, int) and each.length >= 1
+                if not whole:
+                    raise PlanError(f"UniformRowLength({each.length!r}): length must be a whole number of at least 1")
+            elif not isinstance(each.key, str):
+                raise PlanError(f"{type(each).__name__}({each.key!r}): key must be a str")
         splits = np.dtype(getattr(self.row_splits_dtype, "as_numpy_dtype", self.row_splits_dtype))
         if splits not in (np.int32, np.int64):
             raise PlanError(f"RaggedFeature(row_splits_dtype={self.row_splits_dtype!r}): it must be int32 or int64")

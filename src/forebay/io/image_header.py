@@ -6,7 +6,7 @@ The structure of a file is followed as far as it tells whether the file is whole
 import struct
 import zlib
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from forebay.errors import DataError
 
@@ -16,7 +16,10 @@ MAX_PIXELS = 200_000_000
 
 @dataclass(frozen=True, slots=True)
 class ImageHeader:
-    """Format and size of an image; `channels` as stored, `bits` of each, and how many `frames` an animation has."""
+    """Format and size of an image; `channels` as stored, `bits` of each, and how many `frames` an animation has.
+
+    `adobe` says that a JPEG image has the mark of Adobe's programs, which store inks inverted.
+    """
 
     kind: str
     height: int
@@ -24,6 +27,7 @@ class ImageHeader:
     channels: int = 3
     bits: int = 8
     frames: int = 1
+    adobe: bool = False
 
 
 def image_header(call: str, data: bytes, max_pixels: int) -> ImageHeader:
@@ -62,6 +66,8 @@ _BARE = {0x01, *range(0xD0, 0xD9), 0xFF}
 
 def _jpeg(data: bytes) -> ImageHeader:
     at = 2
+    frame: ImageHeader | None = None
+    adobe = False
     while True:
         if data[at] != 0xFF:
             # Decoders pass over garbage between segments, so it does not make an image a broken one.
@@ -71,12 +77,18 @@ def _jpeg(data: bytes) -> ImageHeader:
         if marker in _BARE:
             at += 1 if marker == 0xFF else 2
             continue
+        if marker == 0xDA and frame is not None:
+            return replace(frame, adobe=adobe)
         if marker in (0x00, 0xD9, 0xDA):
             raise ValueError("the JPEG image has no frame header")
         (length,) = struct.unpack_from(">H", data, at + 2)
-        if marker in _FRAMES:
+        # As libjpeg knows it: other segments may hold the name too, and any number of them may come before.
+        adobe = adobe or (marker == 0xEE and length >= 14 and data[at + 4 : at + 9] == b"Adobe")
+        if marker in _FRAMES and frame is None:
             bits, height, width, channels = struct.unpack_from(">BHHB", data, at + 4)
-            return ImageHeader("JPEG", height, width, channels, bits)
+            frame = ImageHeader("JPEG", height, width, channels, bits)
+            if channels != 4:
+                return frame
         at += 2 + length
 
 

@@ -6,12 +6,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from forebay._native import Parser, split_bytes
+from forebay._native import Parser
 from forebay.block import Column, Indices, column_from_rows
 from forebay.block.dense import Dense
 from forebay.block.objects import Objects
 from forebay.block.ragged import Ragged
-from forebay.block.strings import Strings, object_array
+from forebay.block.spans import Spans
+from forebay.block.strings import Strings
 from forebay.errors import DataError
 from forebay.io.features import (
     BYTES,
@@ -23,6 +24,7 @@ from forebay.io.features import (
     RaggedTensor,
     SparseTensor,
 )
+from forebay.io.partitions import Partition, UniformRowLength
 
 Offsets = NDArray[np.int64]
 _MALFORMED, _MISSING, _TYPE, _COUNT = 1, 2, 3, 4
@@ -46,6 +48,8 @@ class Records:
 
     def parse(self, parser: Parser) -> tuple[list[tuple[Any, Any, Any]], tuple[int, int, int, int]]:
         """What the kernel makes of them."""
+        if isinstance(self.column, Spans):
+            return parser.parse_apart(*self.column.apart)
         if self.column is not None:
             return parser.parse_column(*self.column.places)
         assert self.values is not None
@@ -64,13 +68,21 @@ class FeatureValues:
         self._values = values
         self.lengths = lengths
         self.steps = steps
+        self.partitions: list[FeatureValues] = []
+        """Those of the features that these values are cut into rows by, from the outermost to the innermost."""
+
+    def of(self, feature: Feature, partitions: "list[FeatureValues]") -> "FeatureValues":
+        """The same values for another feature that wants them."""
+        values = FeatureValues(feature, self._values, self.lengths, self.steps)
+        values.partitions = partitions
+        return values
 
     def flat(self) -> NDArray[Any]:
         """All values."""
         if self.feature.type != BYTES:
             return self._values  # type: ignore[no-any-return]
         data, offsets = self._values
-        return object_array(split_bytes(data, offsets[:-1], offsets[1:]))
+        return Strings(data, offsets, (), False).flat()
 
     def dense(self, rows: int, shape: tuple[int, ...]) -> Column:
         """A row of that shape from each Example."""
@@ -154,12 +166,63 @@ def batch_value(values: FeatureValues, rows: int) -> Any:
     if isinstance(feature, FixedLenSequenceFeature):
         return padded(values, values.lengths // max(feature.count, 1), feature)
     if isinstance(feature, RaggedFeature):
-        return RaggedTensor(values.flat(), offsets_of(values.lengths).astype(feature.row_splits_dtype))
+        inner, counts = cut(values)
+        return ragged_tensor(inner, counts, feature)
     return SparseTensor(
         np.stack([np.repeat(np.arange(rows), values.lengths), places(values.lengths)], axis=1),
         values.flat(),
         np.array([rows, values.lengths.max(initial=0)], np.int64),
     )
+
+
+def single_value(values: FeatureValues) -> Any:
+    """The only Example's."""
+    feature = values.feature
+    if isinstance(feature, RaggedFeature) and feature.partitions:
+        return cut(values)[0]
+    return single_column(values, 1).private().rows()[0]
+
+
+def ragged_tensor(values: Any, counts: Offsets, feature: RaggedFeature) -> RaggedTensor:
+    """Rows of so many values, which may be rows themselves."""
+    return RaggedTensor(values, offsets_of(counts).astype(feature.row_splits_dtype))
+
+
+def cut(values: FeatureValues) -> tuple[Any, Offsets]:
+    """The rows that the values of all Examples are cut into, and how many each Example has. RowFault where they do not
+    fit."""
+    feature, counts = values.feature, values.lengths
+    assert isinstance(feature, RaggedFeature)
+    assert counts is not None
+    inner: Any = values.flat()
+    keyed = list(values.partitions)
+    for partition in reversed(feature.partitions):
+        given = None if isinstance(partition, UniformRowLength) else keyed.pop()
+        lengths = _row_lengths(partition, given, counts)
+        counts = np.array([len(each) for each in lengths], np.int64)
+        if isinstance(partition, UniformRowLength) and isinstance(inner, np.ndarray):
+            inner = inner.reshape(-1, partition.length, *inner.shape[1:])
+        else:
+            inner = ragged_tensor(inner, np.concatenate([np.empty(0, np.int64), *lengths]), feature)
+    return inner, counts
+
+
+def _row_lengths(partition: Partition, given: FeatureValues | None, counts: Offsets) -> list[Offsets]:
+    """For every Example, those of the rows that its `counts` values are cut into."""
+    found: list[Offsets] = []
+    parts: list[Offsets] = []
+    if given is not None:
+        assert given.lengths is not None
+        parts = np.split(given.flat(), offsets_of(given.lengths)[1:-1])
+    for row, count in enumerate(counts.tolist()):
+        try:
+            if isinstance(partition, UniformRowLength):
+                found.append(partition.lengths(count))
+            else:
+                found.append(partition.lengths(parts[row], count))
+        except DataError as error:
+            raise RowFault(row, error) from None
+    return found
 
 
 def padded(values: FeatureValues, counts: Offsets, feature: FixedLenSequenceFeature) -> NDArray[Any]:

@@ -1,11 +1,7 @@
 """Whole files, read inside ``map``."""
 
 import os
-from typing import Any
 
-import numpy as np
-
-from forebay.errors import FileError
 from forebay.storage.files import open_file
 
 
@@ -20,13 +16,8 @@ def read_file(filename: str | bytes | os.PathLike[str]) -> bytes:
     >>> list(fb.Dataset.from_tensor_slices([path]).map(fb.io.read_file))
     [b'hello']
     """
-    path = os.fsdecode(filename)
-    file = open_file(path)
+    file = open_file(os.fsdecode(filename))
     try:
-        data: Any = np.empty(file.size, np.uint8)
-        got = file.read_at(0, data)
+        return file.read()
     finally:
         file.close()
-    if got < file.size:
-        raise FileError(path, f"has become shorter: {got:,} bytes of {file.size:,} are there", got)
-    return bytes(data.data)

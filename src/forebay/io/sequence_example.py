@@ -1,13 +1,13 @@
 """tf.train.SequenceExample: features of the whole, and lists of features, one for every step."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
 
 from forebay._native import Parser
 from forebay.errors import DataError, PlanError
-from forebay.io.example import one_record, records_of, wanted
+from forebay.io.example import one_record, records_of
 from forebay.io.features import (
     Feature,
     FixedLenFeature,
@@ -20,15 +20,18 @@ from forebay.io.features import (
 )
 from forebay.io.parsing import (
     FeatureValues,
+    Offsets,
     Records,
     RowFault,
     batch_value,
     offsets_of,
     padded,
     places,
+    ragged_tensor,
     run,
-    single_column,
+    single_value,
 )
+from forebay.io.request import Request
 
 Features = Mapping[str, Feature] | None
 Parsed = dict[str, Any]
@@ -58,12 +61,15 @@ def parse_single_sequence_example(
     ({'a': np.int64(7)}, {'s': array([[1, 2, 3]])})
     """
     call = "parse_single_sequence_example"
-    records = [one_record(call, serialized)]
-    context, lists = _parsed(call, records, context_features, sequence_features)
-    return (
-        {name: single_column(values, 1).private().rows()[0] for name, values in context.items()},
-        {name: _steps(values) for name, values in lists.items()},
-    )
+    parse = _parser(call, context_features, sequence_features)
+    try:
+        context, lists = parse([one_record(call, serialized)])
+        return (
+            {name: single_value(values) for name, values in context.items()},
+            {name: _steps(values) for name, values in lists.items()},
+        )
+    except RowFault as fault:
+        raise fault.error from None
 
 
 def parse_sequence_example(
@@ -93,35 +99,36 @@ def parse_sequence_example(
     """
     call = "parse_sequence_example"
     records = records_of(call, serialized)
-    context, lists = _parsed(call, records, context_features, sequence_features)
-    lengths = {
-        name: values.steps for name, values in lists.items() if isinstance(values.feature, FixedLenSequenceFeature)
-    }
-    return (
-        {name: batch_value(values, len(records)) for name, values in context.items()},
-        {name: _batch_steps(values) for name, values in lists.items()},
-        lengths,
-    )
+    parse = _parser(call, context_features, sequence_features)
+    try:
+        context, lists = parse(records)
+        lengths = {
+            name: values.steps for name, values in lists.items() if isinstance(values.feature, FixedLenSequenceFeature)
+        }
+        return (
+            {name: batch_value(values, len(records)) for name, values in context.items()},
+            {name: _batch_steps(values) for name, values in lists.items()},
+            lengths,
+        )
+    except RowFault as fault:
+        raise (fault.error if len(records) == 1 else DataError(f"record {fault.row}: {fault.error}")) from None
 
 
-def _parsed(
-    call: str, records: list[bytes], context: Features, lists: Features
-) -> tuple[dict[str, FeatureValues], dict[str, FeatureValues]]:
+def _parser(
+    call: str, context: Features, lists: Features
+) -> Callable[[list[bytes]], tuple[dict[str, FeatureValues], dict[str, FeatureValues]]]:
     if not context and not lists:
         raise PlanError(f"{call}(): give context_features, sequence_features, or both")
     whole = check_features(call, context, (FixedLenFeature, VarLenFeature, RaggedFeature)) if context else {}
     steps = check_features(call, lists, (FixedLenSequenceFeature, VarLenFeature, RaggedFeature)) if lists else {}
-    features = [*whole.items(), *steps.items()]
-    parser = Parser(
-        [wanted(name, feature) for name, feature in whole.items()]
-        + [wanted(name, feature, sequence=True) for name, feature in steps.items()],
-        True,
-    )
-    try:
-        values = run(parser, features, Records(values=records), "a SequenceExample")
-    except RowFault as fault:
-        raise (fault.error if len(records) == 1 else DataError(f"record {fault.row}: {fault.error}")) from None
-    return dict(zip(whole, values)), dict(zip(steps, values[len(whole) :]))
+    first, second = Request(whole), Request(steps, sequence=True)
+    parser = Parser(first.wanted() + second.wanted(), True)
+
+    def parse(records: list[bytes]) -> tuple[dict[str, FeatureValues], dict[str, FeatureValues]]:
+        values = run(parser, [*first.asked, *second.asked], Records(values=records), "a SequenceExample")
+        return first.values(values[: len(first.asked)]), second.values(values[len(first.asked) :])
+
+    return parse
 
 
 def _steps(values: FeatureValues) -> Any:
@@ -130,7 +137,24 @@ def _steps(values: FeatureValues) -> Any:
     assert steps is not None
     if isinstance(feature, FixedLenSequenceFeature):
         return values.flat().reshape(int(steps[0]), *feature.shape)
-    return batch_value(values, int(steps[0]))
+    return _ragged_steps(values, steps) if isinstance(feature, RaggedFeature) else batch_value(values, int(steps[0]))
+
+
+def _ragged_steps(values: FeatureValues, steps: Offsets) -> RaggedTensor:
+    """The steps of all records behind one another. RowFault at the first record whose partitions do not fit."""
+    for partition in values.partitions:
+        assert partition.steps is not None
+        for record in np.flatnonzero(partition.steps != steps)[:1].tolist():
+            raise RowFault(
+                record, DataError(f"{steps[record]} steps with values, and {partition.steps[record]} with a partition")
+            )
+    try:
+        found: RaggedTensor = batch_value(values, int(steps.sum()))
+    except RowFault as fault:
+        starts = offsets_of(steps)
+        record = int(np.searchsorted(starts, fault.row, "right")) - 1
+        raise RowFault(record, DataError(f"step {fault.row - starts[record]}: {fault.error}")) from None
+    return found
 
 
 def _batch_steps(values: FeatureValues) -> Any:
@@ -141,8 +165,7 @@ def _batch_steps(values: FeatureValues) -> Any:
         return padded(values, steps, feature)
     assert lengths is not None
     if isinstance(feature, RaggedFeature):
-        inner = RaggedTensor(values.flat(), offsets_of(lengths).astype(feature.row_splits_dtype))
-        return RaggedTensor(inner, offsets_of(steps).astype(feature.row_splits_dtype))
+        return ragged_tensor(_ragged_steps(values, steps), steps, feature)
     record, step = np.repeat(np.arange(len(steps)), steps), places(steps)
     return SparseTensor(
         np.stack([np.repeat(record, lengths), np.repeat(step, lengths), places(lengths)], axis=1),

@@ -95,13 +95,21 @@ def _numbers(name: str, values: Any) -> tuple[int, Any]:
             raise DataError(f"feature {name!r}: {values.max()} does not fit into int64")
         return INT64, values.astype(np.int64)
     if values.dtype.kind == "f":
-        return FLOAT, np.ascontiguousarray(values, np.float32)
+        try:
+            with np.errstate(over="raise"):
+                return FLOAT, np.ascontiguousarray(values, np.float32)
+        except FloatingPointError:
+            largest = np.abs(values[np.isfinite(values)]).max()
+            raise DataError(f"feature {name!r}: {largest} does not fit into float32") from None
     raise DataError(f"feature {name!r}: an Example holds numbers and bytes, not {values.dtype}")
 
 
 def _as_bytes(name: str, item: Any) -> bytes:
     if isinstance(item, str):
-        return item.encode()
+        try:
+            return item.encode()
+        except UnicodeEncodeError as error:
+            raise DataError(f"feature {name!r}: {item!r} cannot be written as UTF-8: {error.reason}") from None
     if not isinstance(item, bytes):
         raise DataError(f"feature {name!r}: an Example holds numbers and bytes, not {type(item).__name__}")
     return item

@@ -21,7 +21,7 @@ from forebay.observe.verdict import Verdict
 from forebay.run import observers
 from forebay.run.leaving import join
 from forebay.run.observers import Observed
-from forebay.run.uninterrupted import uninterrupted
+from forebay.uninterrupted import uninterrupted
 
 _INTERVAL = 0.05  # Seconds between two looks of the thread.
 _CHILDREN_SHARE = 0.02  # Of a processor's time, for looking at child processes ...

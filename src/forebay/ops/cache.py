@@ -3,11 +3,11 @@
 import os
 import threading
 from dataclasses import dataclass, field
-from hashlib import blake2b
 from pathlib import Path
 from typing import Any
 
 from forebay.block import START, Block, Cursor, concat_blocks
+from forebay.digests import blake2b
 from forebay.errors import DataError, PlanError
 from forebay.plan.identity import content_key, layout
 from forebay.plan.node import Build, Holding, Node, Sizes, Traits
@@ -20,7 +20,7 @@ from forebay.run.cached_record import check_codec
 # Whatever the epoch of those who read it: that is what makes it one and the same in every run.
 _EPOCH = 0
 # Of what is in files; another one is another key.
-_FORMAT = "2"
+_FORMAT = "3"
 
 
 class CacheStore:
@@ -69,7 +69,7 @@ class Cache(Node):
     store: CacheStore | None = field(default=None, repr=False)
 
     kind = "cache"
-    traits = Traits(one_to_one=True, same_elements=True)
+    traits = Traits(one_to_one=True, same_elements=True, stores=True)
 
     def __post_init__(self) -> None:
         check_codec(self.compression)
@@ -123,6 +123,8 @@ class _Cache(Operator):
     end: going back to kept rows whenever another iterator has added some would cost a seek each time.
     """
 
+    makes_rows = True
+
     def __init__(self, node: Cache, setup: Setup, source: Operator, layout: str) -> None:
         super().__init__(node.site, source)
         self._reader = Reader(source)
@@ -130,6 +132,7 @@ class _Cache(Operator):
         self._layout = layout
         self._content = node.content
         self._hold = self._content.enter(self, setup)
+        self._lease = setup.ledger.lease(str(node.site))
         self._row = 0
         self._at = START
         self._computing = False
@@ -166,8 +169,11 @@ class _Cache(Operator):
         block = self._reader.next()
         if block is None:
             self._content.finish(self._row)
+            self._lease.release()
             return None
-        return self._out(self._content.add(self._row, block, self._layout, self._setup), block.cursor)
+        block = self._out(self._content.add(self._row, block, self._layout, self._setup), block.cursor)
+        self._lease.note(self._content.waiting)
+        return block
 
     def _kept(self) -> Block | None:
         if self._row >= self._content.rows:
@@ -209,6 +215,7 @@ class _Cache(Operator):
         """What was kept stays."""
         super().close()
         self._content.leave(self)
+        self._lease.release()
 
 
 def _seeds_below(node: Node, inner: bool = True) -> list[int]:

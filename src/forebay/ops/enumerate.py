@@ -25,7 +25,7 @@ class Enumerate(Node):
     traits = Traits(one_to_one=True)
 
     def __post_init__(self) -> None:
-        keep_whole(self, "start", -(2**63))
+        keep_whole(self, "start", -(2**63), most=2**62)
 
     def cardinality(self) -> int:
         """The input's."""
@@ -77,6 +77,10 @@ class _Numbered(Access):
         super().__init__(inner.length)
         self._inner = inner
         self._start = start
+
+    def origin(self, row: int, epoch: int) -> str | None:
+        """The row is the same."""
+        return self._inner.origin(row, epoch)
 
     def gather(self, indices: Indices, epoch: int) -> Block:
         """Rows with the numbers they have in order."""

@@ -12,25 +12,30 @@ from numpy.typing import NDArray
 from forebay.block import START, Block, Cursor, Indices, RowError, Uniform, concat_blocks
 from forebay.block.aligned import aligned_empty
 from forebay.block.dense import Dense
+from forebay.block.pages import own_pages
 from forebay.ops.progress import Progress
 from forebay.run import Operator, Pace, Reader, Setup, Site
 from forebay.run.errands import Errands
 from forebay.run.keys import Key, key_of, words
 from forebay.run.records import Bytes, Chunks, Layout, Scatter, Words
 from forebay.run.spill import Place, SpillFile
+from forebay.run.trim import give_back
 
 # Rows are scattered by so many leading bits of their words at a time: as many as leave pieces of a good size to be
 # written at once, and to be remembered. Fewer would mean that small budgets scatter large data too many times.
 _MOST_BITS = 8
 _LEAST_BITS = 4
 _PIECE = 1 << 16
-# Parts of the budget. Of rows that are collected in memory, or put in order at once: of either there may be two, the
-# rows and what they are copied to, or the part that is given out and the one that is being read.
+# Parts of the budget. Of rows that are collected in memory: for a moment they are there twice.
 _PART = 4
-# Of rows that differ in size, which are copied once more.
-_UNEVEN = 6
+# Of rows that are put in order at once: there are the part that is given out and the one that is being read, and beside
+# them what is scattered once more, or copies of rows that differ in size.
+_ORDERED = 6
 # More to scatter at once only makes pieces larger that are large enough.
 _MOST = 64 << 20
+# A part is scattered once more into pieces of this size, of which few are enough: it is only a little too large.
+_AGAIN = 1 << 20
+_NOTHING: Bytes = np.empty(0, np.uint8)
 
 
 @dataclass(slots=True)
@@ -79,13 +84,16 @@ class ExternalShuffle(Operator):
         self._lease = setup.ledger.lease(str(site))
         budget = setup.ledger.budget
         self._part = external_part(budget)
-        self._uneven = budget // _UNEVEN
+        self._ordered = budget // _ORDERED
         self._bits = min(_MOST_BITS, max(_LEAST_BITS, (min(self._part, _MOST) // _PIECE).bit_length() - 1))
         self._pace = Pace(setup.block_bytes, setup.unit)
         self._uniform = Uniform()
         self._blocks: Iterator[Block] | None = None
         self._file: SpillFile | None = None
         self._errands: Errands | None = None
+        # Of two parts, one that is given out and one that is being read, in turns.
+        self._room = [_NOTHING, _NOTHING]
+        self._largest = 0
         self._layout: Layout | None = None
         self._row = 0
 
@@ -126,11 +134,13 @@ class ExternalShuffle(Operator):
                 yield from self._given(whole.take, order[skip:])
             return
         parts = self._scattered(first, rows)
+        # The rows that were collected first have gone to disk, and parts are about to take their place.
+        give_back(self._part)
+        self._largest = min(self._ordered, max(part.chunks.nbytes for part in parts))
         # One part is given out while the next is being read.
         coming: deque[Callable[[], Iterator[Block]]] = deque()
-        room: list[Bytes] = [np.empty(0, np.uint8)] * 2
         for number, (part, dropped) in enumerate(self._parts(parts, skip)):
-            coming.append(self._opened(part, dropped, room, number % 2))
+            coming.append(self._opened(part, dropped, number % 2))
             if len(coming) == 2:
                 yield from coming.popleft()()
         for last in coming:
@@ -152,7 +162,7 @@ class ExternalShuffle(Operator):
 
     def _scattered(self, first: "deque[tuple[Words, Block]]", rest: Iterator[tuple[Words, Block]]) -> list[_Part]:
         """All rows on disk, by the leading bits of their words."""
-        self._file = self._spill.create()
+        self._file = SpillFile(self._spill)
         self._errands = Errands(str(self.site))
         parts = [_Part(self._bits) for _ in range(1 << self._bits)]
         self._layout = layout = Layout.of(first[0][1])
@@ -165,7 +175,7 @@ class ExternalShuffle(Operator):
             waiting.append(_with_words(word, block))
             size += waiting[-1].nbytes
             self._lease.note(2 * size)
-            if size >= min(self._uneven, _MOST):
+            if size >= min(self._ordered, _MOST):
                 self._scatter_blocks(concat_blocks(waiting), parts)
                 waiting, size = [], 0
         if waiting:
@@ -176,7 +186,8 @@ class ExternalShuffle(Operator):
         self, layout: Layout, rows: Iterator[tuple[Words, Block]], parts: list[_Part]
     ) -> Iterator[tuple[Words, Block]]:
         """Scatter rows of that layout. What is left from the first one on that is not."""
-        scatter = self._new_scatter(layout, 0)
+        scatter = self._new_scatter(layout, self._bits, len(parts), min(self._part, _MOST))
+        self._lease.note(2 * scatter.nbytes)
         left: list[tuple[Words, Block]] = []
         for word, block in rows:
             if not layout.fits(block):
@@ -187,20 +198,10 @@ class ExternalShuffle(Operator):
             part.chunks = chunks
         return _drained(deque(left), rows)
 
-    def _new_scatter(self, layout: Layout, bits: int) -> Scatter:
+    def _new_scatter(self, layout: Layout, bits: int, parts: int, nbytes: int) -> Scatter:
         assert self._file is not None
         assert self._errands is not None
-        scatter = Scatter(
-            self._file,
-            self._errands,
-            layout.width,
-            # Bits that all words of a part share do no harm.
-            max(0, 64 - bits - self._bits),
-            1 << self._bits,
-            min(self._part, _MOST),
-        )
-        self._lease.note(2 * scatter.nbytes)
-        return scatter
+        return Scatter(self._file, self._errands, layout.width, 64 - bits, parts, nbytes)
 
     def _scatter_blocks(self, rows: Block, parts: list[_Part]) -> None:
         """Rows whose first column is their words."""
@@ -218,24 +219,29 @@ class ExternalShuffle(Operator):
     def _parts(self, parts: list[_Part], skip: int) -> Iterator[tuple[_Part, int]]:
         """Parts small enough to be put in order, and how many rows of each are not asked for."""
         waiting = deque(parts)
+        given = 0
         while waiting:
             part = waiting.popleft()
             count = part.rows(self._layout.width if self._layout is not None else 1)
-            most = self._uneven if part.pieces else self._part
             if skip >= count:
                 skip -= count
-            elif part.nbytes > most and part.bits < 64 and count > 1:
+            elif part.nbytes > self._ordered and part.bits < 64 and count > 1:
+                # Where the part before the last one was, which has been given out.
+                self._room[given % 2] = _NOTHING
                 waiting.extendleft(reversed(self._split(part)))
             else:
                 yield part, skip
-                skip = 0
+                skip, given = 0, given + 1
 
     def _split(self, part: _Part) -> list[_Part]:
+        """The same rows in parts of which each is likely to be small enough."""
         assert self._file is not None
-        bits = min(part.bits + self._bits, 64)
-        parts = [_Part(bits) for _ in range(1 << self._bits)]
+        bits = min(part.bits + min(self._bits, (part.nbytes // self._ordered).bit_length() + 1), 64)
+        parts = [_Part(bits) for _ in range(1 << (bits - part.bits))]
         if self._layout is not None:
-            layout, scatter = self._layout, self._new_scatter(self._layout, part.bits)
+            layout, nbytes = self._layout, min(self._part, _MOST, len(parts) * _AGAIN)
+            scatter = self._new_scatter(layout, bits, len(parts), nbytes)
+            self._lease.note(scatter.nbytes + sum(map(len, self._room)))
             for number, size in enumerate(part.chunks.sizes):
                 records = aligned_empty((size,))
                 part.chunks.read(self._file, number, records)
@@ -246,17 +252,18 @@ class ExternalShuffle(Operator):
             self._scatter_blocks(self._file.read(*piece, START), parts)
         return [each for each in parts if each.nbytes]
 
-    def _opened(self, part: _Part, skip: int, room: list[Bytes], slot: int) -> Callable[[], Iterator[Block]]:
+    def _opened(self, part: _Part, skip: int, slot: int) -> Callable[[], Iterator[Block]]:
         """Begin to read a part, into that slot of the room for two; what then gives its rows in order."""
         assert self._file is not None
         assert self._errands is not None
         file, layout = self._file, self._layout
         if part.pieces or layout is None:
             return partial(self._given_blocks, part, skip)
-        if len(room[slot]) < part.chunks.nbytes:
-            room[slot] = aligned_empty((part.chunks.nbytes,))
-        self._lease.note(len(room[0]) + len(room[1]))
-        errand = self._errands.do(partial(_sorted_records, part.chunks, file, layout, room[slot]))
+        if len(self._room[slot]) < part.chunks.nbytes:
+            # For the largest that may come, since what no part reaches into costs nothing.
+            self._room[slot] = own_pages(max(part.chunks.nbytes, self._largest))
+        self._lease.note(sum(map(len, self._room)))
+        errand = self._errands.do(partial(_sorted_records, part.chunks, file, layout, self._room[slot]))
 
         def give() -> Iterator[Block]:
             records, order = errand.result()
@@ -297,6 +304,7 @@ class ExternalShuffle(Operator):
             self._errands.stop()
             self._errands = None
         self._layout = None
+        self._room = [_NOTHING, _NOTHING]
         self._lease.release()
         if self._file is not None:
             self._file.close()

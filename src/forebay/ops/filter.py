@@ -15,14 +15,16 @@ from forebay.ops.parallel import Parallel
 from forebay.plan.check import arguments, flag, function
 from forebay.plan.fingerprint import function_name
 from forebay.plan.node import UNKNOWN, Build, Traits
+from forebay.plan.skips import Skips
 from forebay.plan.spec import static_spec
 from forebay.run import Operator, Setup, Site
 from forebay.run.calls import Call, ColumnCalls, RowCalls
-from forebay.run.stage import Chunk, Stage
+from forebay.run.function_stage import FunctionStage, RowsFunction, Tried
+from forebay.run.stage import Chunk
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class Filter(Parallel):
+class Filter(Parallel, Skips):
     """``Dataset.filter``."""
 
     predicate: Callable[..., Any]
@@ -35,11 +37,16 @@ class Filter(Parallel):
         function("filter", "predicate", self.predicate)
         arguments("filter", self.predicate, static_spec(self.input))
         self.check_parallel()
+        self.check_errors()
         flag("filter", "batched", self.batched)
 
     def params(self) -> dict[str, Any]:
         """What decides about the rows."""
-        return {"predicate": self.predicate, "batched": self.batched or None}
+        return {"predicate": self.predicate, "batched": self.batched or None} | self.error_params()
+
+    def layout(self) -> str:
+        """Whether failures are counted."""
+        return "skipping filter" if self.skips else "filter"
 
     def cardinality(self) -> int:
         """Not known before it has run."""
@@ -50,11 +57,11 @@ class Filter(Parallel):
         return _Filter(self, setup, build(self.input, setup.with_unit(1)))
 
 
-Answers = tuple[NDArray[np.bool_], ForebayError | None]
-"""One answer per row, up to the first that failed, and that failure."""
+Answers = NDArray[np.bool_]
+_NONE: Answers = np.zeros(0, np.bool_)
 
 
-class Predicate:
+class Predicate(RowsFunction[Answers]):
     """A function of the user's that says yes or no to every row of a block."""
 
     def __init__(self, site: Site, predicate: Callable[..., Any], batched: bool = False) -> None:
@@ -63,16 +70,16 @@ class Predicate:
         self._rows = RowCalls(call, keep=True)
         self._columns = ColumnCalls(call) if batched else None
 
-    def __call__(self, block: Block, indices: Indices, epoch: int) -> Answers:
+    def __call__(self, block: Block, indices: Indices, epoch: int) -> tuple[Answers, ForebayError | None]:
         """One answer per row, up to the first that fails, and that failure."""
         if self._columns is not None:
             made, error = self._columns(block, indices)
             if made is None:
-                return np.zeros(0, np.bool_), error
+                return _NONE, error
             column = made.columns[0] if made.structure.is_leaf else None
             if not isinstance(column, Dense) or column.dtype != np.bool_ or column.values.ndim > 1:
                 specs = made.structure.unflatten([each.spec for each in made.columns])
-                return np.zeros(0, np.bool_), self._wrong(int(indices[0]), specs)
+                return _NONE, self._wrong(int(indices[0]), specs)
             return column.values, error
         results, error = self._rows(block, indices, epoch)
         if not set(map(type, results)) <= {bool, np.bool_}:
@@ -80,6 +87,14 @@ class Predicate:
                 if not (isinstance(answer, (bool, np.bool_)) or _is_bool_scalar(answer)):
                     return np.array(results[:row], np.bool_), self._wrong(int(indices[row]), answer)
         return np.array(results, np.bool_), error
+
+    def count(self, made: Answers) -> int:
+        """One for each row."""
+        return len(made)
+
+    def join(self, parts: list[Answers | None]) -> Answers:
+        """A row that failed does not pass."""
+        return np.concatenate([np.zeros(1, np.bool_) if part is None else part for part in parts] or [_NONE])
 
     def _wrong(self, index: int, answer: Any) -> ForebayError:
         return self._call.site.data_error(
@@ -91,23 +106,25 @@ def _is_bool_scalar(value: Any) -> bool:
     return getattr(value, "dtype", None) == np.bool_ and getattr(value, "shape", None) == ()
 
 
-class _Filter(Stage[Answers]):
+class _Filter(FunctionStage[Answers]):
     """The rows of each chunk that pass. A block's cursor is the input's where its rows were read."""
 
     def __init__(self, node: Filter, setup: Setup, source: Operator) -> None:
         make = partial(Predicate, node.site, node.predicate, node.batched)
-        super().__init__(
-            node.site, source, setup.with_unit(1), node.start(setup, make), node.free_order(setup), node.tuned
-        )
+        alone = setup.with_unit(1)
+        super().__init__(node.site, source, alone, make, node.start, node.tolerance, node.free_order(setup), node.tuned)
 
     def seek(self, cursor: Cursor, epoch: int) -> int:
         """Which input row an output row is can only be found by asking the predicate again."""
         return self.seek_input(cursor, epoch, one_to_one=False)
 
-    def finish(self, chunk: Chunk[Answers], result: Answers) -> Block | None:
+    def first(self, made: Answers, rows: int, missing: int) -> Answers:
+        """Those that failed have an answer too."""
+        return made[:rows]
+
+    def made(self, chunk: Chunk[Tried[Answers]], made: Answers, error: ForebayError | None) -> Block | None:
         """The rows that pass, if any."""
-        answers, error = result
-        kept = np.flatnonzero(answers)
+        kept = np.flatnonzero(made)
         block = None
         if len(kept):
             rows = chunk.block if len(kept) == chunk.block.rows else chunk.block.take(kept)

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Any
 
-from forebay.ops.interleave_rows import ENDLESS, Cycle
+from forebay.ops.interleave_schedule import ENDLESS, Cycle
 from forebay.ops.makes_datasets import MakesDatasets
 
 
@@ -15,7 +15,7 @@ class FlatMap(MakesDatasets):
 
     def params(self) -> dict[str, Any]:
         """The function."""
-        return {"map_func": self.map_func}
+        return {"map_func": self.map_func} | self.error_params()
 
     def cycle(self, threads: int, free_order: bool) -> Cycle:
         """A turn lasts to the end. In a free order, a dataset that has rows gives them while another has none."""

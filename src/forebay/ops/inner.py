@@ -16,13 +16,26 @@ from forebay.run.gate import Gate
 from forebay.run.keys import seed_of
 
 _MOST_FIRST = 1024
+# Below the first, what a block costs as a whole shows in the cost of a row; beyond the second, it hardly does any more.
+_LEAST_BYTES = 1 << 17
+_MOST_BYTES = 1 << 18
+# Blocks of all slots together take no more than this part of the budget, if it has room for the least.
+_PART = 64
 
 
 class InnerDatasets:
     """Makes the dataset of an element. Nothing that matters is kept between calls, so several threads may use it."""
 
-    def __init__(self, site: Site, map_func: Callable[..., Any], seed: int, setup: Setup) -> None:
+    def __init__(
+        self,
+        site: Site,
+        map_func: Callable[..., Any],
+        seed: int,
+        setup: Setup,
+        rewrite: Callable[[Node], Node] | None = None,
+    ) -> None:
         self._site = site
+        self._rewrite = rewrite
         self._name = function_name(map_func)
         self._calls = RowCalls(Call(map_func, self._name, site))
         self._seed = seed
@@ -42,12 +55,13 @@ class InnerDatasets:
         if error is not None:
             raise error
         assert isinstance(plan, Node)
+        if self._rewrite is not None:
+            plan = self._rewrite(plan)
         return prepare(plan, seed_of(self._seed, index), self._setup.rules)
 
-    def open(self, element: Block, index: int, epoch: int, gate: Gate) -> Operator:
-        """The operators of that plan."""
-        setup = replace(self._setup, first=min(self.first, _MOST_FIRST), gate=gate)
-        return build(self.plan(element, index, epoch), setup)
+    def open(self, plan: Node, gate: Gate) -> Operator:
+        """The operators of a plan."""
+        return build(plan, replace(self._setup, first=min(self.first, _MOST_FIRST), gate=gate))
 
 
 class Inner:
@@ -64,11 +78,15 @@ class Inner:
         self._gate = Gate(at == START)
         self.origin = element.cursor
         self.index = index
+        self.made = False
+        """Whether the function has made it: if not, that is what failed."""
 
     def next(self) -> Block | None:
         """All rows at hand, at least one, or None at the end."""
         if self._reader is None:
-            self._operator = self._datasets.open(self._element, self.index, self._epoch, self._gate)
+            plan = self._datasets.plan(self._element, self.index, self._epoch)
+            self.made = True
+            self._operator = self._datasets.open(plan, self._gate)
             if self._abandoned:
                 self._operator.abandon()
             reader = Reader(self._operator)
@@ -106,3 +124,9 @@ def check_inner(uniform: Uniform, site: Site, index: int, block: Block) -> None:
         uniform.check(block.structure, block.columns)
     except RowError as fault:
         raise site.data_error(index, f"the inner dataset's element: {fault.text}") from None
+
+
+def inner_bytes(setup: Setup, cycle: int) -> int:
+    """Each slot holds a block or two and a block of the output takes little from each, so theirs are smaller."""
+    fair = max(setup.block_bytes // cycle, min(setup.ledger.budget // (_PART * cycle), _MOST_BYTES), _LEAST_BYTES)
+    return min(fair, setup.block_bytes)

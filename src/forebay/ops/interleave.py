@@ -4,13 +4,15 @@ from dataclasses import dataclass
 from typing import Any
 
 from forebay.errors import PlanError
-from forebay.ops.interleave_rows import Cycle
+from forebay.ops.interleave_schedule import Cycle
 from forebay.ops.makes_datasets import MakesDatasets
 from forebay.plan.check import keep_whole
 from forebay.run.parallelism import AUTOTUNE
 
 # The order follows from the cycle, so its default may not depend on the machine.
 _DEFAULT_CYCLE = 16
+# Each has a place of its own before the first row comes.
+_MOST_SLOTS = 1 << 20
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -25,7 +27,7 @@ class Interleave(MakesDatasets):
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.cycle_length is not None:
-            keep_whole(self, "cycle_length", 1, also=(AUTOTUNE,))
+            keep_whole(self, "cycle_length", 1, also=(AUTOTUNE,), most=_MOST_SLOTS)
         if self.block_length is not None:
             keep_whole(self, "block_length", 1)
         calls = self.num_parallel_calls
@@ -47,7 +49,8 @@ class Interleave(MakesDatasets):
 
     def params(self) -> dict[str, Any]:
         """What the rows and their order follow from."""
-        return {"map_func": self.map_func, "cycle_length": self.slots, "block_length": self.turn}
+        turns = {"map_func": self.map_func, "cycle_length": self.slots, "block_length": self.turn}
+        return turns | self.error_params()
 
     def cycle(self, threads: int, free_order: bool) -> Cycle:
         """The same slots at any number of threads."""

@@ -2,43 +2,23 @@
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from forebay.block import START, Block, Cursor, concat_blocks
-from forebay.errors import DataError
+from forebay.errors import DataError, ForebayError
 from forebay.ops.inner import InnerDatasets
 from forebay.ops.interleave_feed import Feed, SavedSlot
-from forebay.ops.interleave_schedule import Schedule
+from forebay.ops.interleave_schedule import ENDLESS, Cycle, Schedule
 from forebay.ops.interleave_slot import Slot, Supply
 from forebay.run import Operator, Pace, Setup, Site
 from forebay.run.coalesce import coalesce
 from forebay.run.executor import ThreadExecutor
+from forebay.run.faults import Faults, Tolerance
 from forebay.run.weave import available, shares, weave
 
-ENDLESS = 1 << 62
-"""The length of a turn that lasts as long as its dataset."""
-
-# Below this, what a block costs as a whole begins to show in the cost of a row.
-_LEAST_BYTES = 1 << 17
 # Datasets that ``flat_map`` may have open ahead of the one whose turn it is.
 _MOST_OPEN = 32
-
-
-@dataclass(frozen=True, slots=True)
-class Cycle:
-    """So many `slots` take turns of `turn` rows; `threads` fetch them and open as many datasets ahead. If they are
-    `tuned`, others may do so later.
-
-    With `free_order` whichever slots have rows take turns. A cursor tells where each slot is, so the others may
-    differ from those it was saved under, and the number of slots too, where turns are endless.
-    """
-
-    slots: int
-    turn: int
-    threads: int
-    free_order: bool
-    tuned: bool = False
 
 
 class InterleavedRows(Operator):
@@ -56,7 +36,13 @@ class InterleavedRows(Operator):
     makes_rows = True
 
     def __init__(
-        self, site: Site, map_func: Callable[..., Any], seed: int, setup: Setup, source: Operator, cycle: Cycle
+        self,
+        site: Site,
+        datasets: InnerDatasets,
+        setup: Setup,
+        source: Operator,
+        cycle: Cycle,
+        tolerance: Tolerance,
     ) -> None:
         super().__init__(site, source)
         self._cycle = cycle.slots
@@ -65,12 +51,17 @@ class InterleavedRows(Operator):
         self._free_order = cycle.free_order
         self._gate = setup.gate
         self._supply = Supply(site, self.meter, setup.ledger.lease(str(site)))
-        self._datasets = InnerDatasets(
-            site, map_func, seed, replace(setup, block_bytes=inner_bytes(setup.block_bytes, cycle.slots))
-        )
+        self._datasets = datasets
+        if cycle.turn < ENDLESS:
+            # Nothing comes out before there is a whole batch, of which each dataset has to give its part.
+            self._datasets.first = max(setup.unit // cycle.slots, 1)
+        self._skips = tolerance.skips
+        self._faults = Faults(tolerance, self.meter)
         self._feed = Feed(self._supply, source, self._datasets, cycle.threads)
         # Blocks that are handed on as they are cannot be made to fit.
-        self._pace = Pace(setup.block_bytes, setup.unit if cycle.turn < ENDLESS else 1)
+        self._unit = setup.unit if cycle.turn < ENDLESS else 1
+        self._given = 0  # Rows, since the row that was sought.
+        self._pace = Pace(setup.block_bytes, self._unit)
         self._executor: ThreadExecutor[None] | None = None
         self._start: dict[str, Any] = {"in": START.to_json(), "index": 0, "slots": [None] * cycle.slots}
         self._start |= {"order": list(range(cycle.slots)), "done": 0, "rows": 0}
@@ -97,6 +88,7 @@ class InterleavedRows(Operator):
         self._stop()
         state = cursor.state or self._start
         order, done, rows = state["order"], state["done"], state["rows"]
+        self._faults.count = state.get("faults", 0)
         width = len(state["slots"])
         if (width != self._cycle and self._turn != ENDLESS) or not order or not 0 <= done < self._turn:
             raise ValueError(f"not a state of {self.site}: {state!r}")
@@ -124,6 +116,7 @@ class InterleavedRows(Operator):
         self._slots = [None] * max(self._cycle, width)
         at = None if state["in"] is None else Cursor.from_json(state["in"])
         self._feed.seek(at, state["index"], epoch, schedule.starts)
+        self._given = -left
         return left
 
     def pull(self) -> Block | None:
@@ -186,7 +179,7 @@ class InterleavedRows(Operator):
             turn, done = divmod(self._done + rows, length)
             turn %= len(order)
         else:
-            rows = min(available(self._at_hand(order, needed, began), self._done, length), limit)
+            rows = self._to_whole_units(min(available(self._at_hand(order, needed, began), self._done, length), limit))
             given, turn, done = shares(rows, self._done, length, len(order))
         givers = [(slot, count) for number, count in zip(order, given) if count and (slot := self._slots[number])]
         for slot, _ in givers:
@@ -196,15 +189,21 @@ class InterleavedRows(Operator):
         self._schedule.took(rows, self._done, order)
         state = self._state(order, rows) if self._state_due else START
         block = concat_blocks([slot.read(count) for slot, count in givers])
-        permutation = weave(given, self._done, length) if len(givers) > 1 else None
+        permutation = weave(tuple(given), self._done, length) if len(givers) > 1 else None
         if permutation is not None:
             block = block.take(permutation)
         if self._schedule.pending:
             self._schedule.repeated(rows)
         self._slot, self._done = order[turn], done
+        self._given += rows
         self._state_due = False
         self._datasets.first = max(self._pace.rows // len(order), 1)
         return block.at(state)
+
+    def _to_whole_units(self, rows: int) -> int:
+        """Fewer, if that makes the rows given so far whole batches and they are not the last ones at hand."""
+        over = (self._given + rows) % self._unit
+        return rows - over if rows - over >= self._pace.rows // 2 else rows
 
     def _at_hand(self, order: list[int], needed: int, began: float) -> list[int]:
         """How many rows the slots have, up to the first that has none."""
@@ -249,15 +248,15 @@ class InterleavedRows(Operator):
                     self._next_turn()
             elif slot.ready():
                 return [i for i in self._circle() if self._slots[i] is not None or self._can_open(i)]
-            elif slot.error is not None:
-                raise slot.error
             else:
+                self._raise_or_leave_out(slot)
                 self._end(self._slot)
         return None
 
     def _ready_slots(self) -> list[int] | None:
         """The same for whatever order: all slots that have rows at hand, once there is one."""
         while True:
+            self._supply.forget()
             order = [number for number in self._circle() if self._refill(number)]
             if order:
                 if order[0] != self._slot:
@@ -281,7 +280,7 @@ class InterleavedRows(Operator):
             elif slot.ready(wait=False):
                 return True
             elif slot.error is not None:
-                raise slot.error
+                self._raise_or_leave_out(slot)
             elif slot.ended:
                 self._end(number)
             else:
@@ -292,9 +291,19 @@ class InterleavedRows(Operator):
         if slot is None:
             return 0
         rows = slot.ready()
-        if slot.error is not None:
-            raise slot.error
+        self._raise_or_leave_out(slot)
         return rows
+
+    def _raise_or_leave_out(self, slot: Slot) -> None:
+        """At an element that the function failed for there is nothing; anything else that failed is raised."""
+        error = slot.error
+        if error is not None:
+            if not slot.unmade or not isinstance(error, ForebayError) or not self._skips:
+                raise error
+            if not self._faults.passes(error):
+                raise self._faults.refused(error)
+            self._faults.add(error)
+            slot.leave_out()
 
     def _over(self) -> bool:
         return self._feed.ended and not self._saved and not any(self._slots)
@@ -341,6 +350,8 @@ class InterleavedRows(Operator):
         """The first of `rows` rows that come from the slots in this order."""
         slots = [None if slot is None else slot.state() for slot in self._slots]
         state = {**self._feed.state(), "slots": slots, "order": order, "done": self._done, "rows": rows}
+        if self._skips:
+            state["faults"] = self._faults.count
         if self.free or self._schedule.pending:
             state["log"] = self._schedule.log()
         return Cursor(state)
@@ -373,8 +384,3 @@ class InterleavedRows(Operator):
 
 def _call(fetch: Callable[[], None]) -> None:
     fetch()
-
-
-def inner_bytes(block_bytes: int, cycle: int) -> int:
-    """Each slot holds a block or two and a block of the output takes little from each, so theirs are smaller."""
-    return max(block_bytes // cycle, min(block_bytes, _LEAST_BYTES))

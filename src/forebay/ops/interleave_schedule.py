@@ -1,11 +1,31 @@
-"""The order in which ``interleave`` has taken rows, where it does not follow from the rows."""
+"""Whose turn it is in ``interleave``: how slots take turns, and in which order they have, where rows do not tell."""
 
 from collections import deque
+from dataclasses import dataclass
 from typing import Any
 
 from forebay.block import Cursor
 from forebay.run.log import Log, Logs, decisions
 from forebay.run.weave import shares
+
+ENDLESS = 1 << 62
+"""The length of a turn that lasts as long as its dataset."""
+
+
+@dataclass(frozen=True, slots=True)
+class Cycle:
+    """So many `slots` take turns of `turn` rows; `threads` fetch them and open as many datasets ahead. If they are
+    `tuned`, others may do so later.
+
+    With `free_order` whichever slots have rows take turns. A cursor tells where each slot is, so the others may
+    differ from those it was saved under, and the number of slots too, where turns are endless.
+    """
+
+    slots: int
+    turn: int
+    threads: int
+    free_order: bool
+    tuned: bool = False
 
 
 class Schedule:

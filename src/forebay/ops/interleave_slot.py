@@ -6,11 +6,12 @@ from queue import SimpleQueue
 from typing import Any
 
 from forebay.block import Block, Cursor, Uniform
+from forebay.errors import FileError, FunctionError
 from forebay.ledger import Lease
 from forebay.ops.inner import Inner, check_inner
 from forebay.run import Site
 from forebay.run.meter import Meter
-from forebay.run.uninterrupted import take
+from forebay.uninterrupted import take
 
 
 class Supply:
@@ -108,6 +109,15 @@ class Slot:
         """The number of that row."""
         return self._inner.index
 
+    @property
+    def unmade(self) -> bool:
+        """Whether there is no dataset because the function failed for that row."""
+        return not self._inner.made and isinstance(self.error, (FunctionError, FileError))
+
+    def leave_out(self) -> None:
+        """Be a dataset without rows."""
+        self.error, self.ended = None, True
+
     def state(self) -> dict[str, Any]:
         """What it takes to make this slot again. One at its end stays until its turn comes, and has no place."""
         at = self._at if self._block is None else self._block.cursor.after(self._given)
@@ -134,7 +144,9 @@ class Slot:
             outcome, self._outcome = self._outcome, None
             if outcome is not None:
                 self._answered(0 if outcome[0] is None else outcome[0].nbytes)
-                self._supply.forget()
+                if wait:
+                    # Otherwise it may be about a slot that the caller has looked at already.
+                    self._supply.forget()
                 if self._supply.submit is not None:
                     # Otherwise the time is in the caller's already.
                     self._supply.meter.worked += self._spent[0]

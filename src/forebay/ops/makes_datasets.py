@@ -3,37 +3,48 @@
 from abc import abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any, Literal, get_args
+from functools import partial
+from typing import Any, Literal, TypeVar, get_args
 
 from forebay.errors import InternalError, PlanError
-from forebay.ops.interleave_rows import Cycle, InterleavedRows, inner_bytes
+from forebay.ops.inner import InnerDatasets, inner_bytes
+from forebay.ops.interleave_rows import InterleavedRows
+from forebay.ops.interleave_schedule import Cycle
 from forebay.ops.parallel import Parallel
 from forebay.plan.check import arguments, function
 from forebay.plan.node import UNKNOWN, Build, Holding, Sizes, Traits
+from forebay.plan.skips import Skips, ignore_errors
 from forebay.plan.spec import static_spec
 from forebay.run import Operator, Setup
 
 ReaderName = Literal["inline", "thread", "auto"]
+M = TypeVar("M", bound="MakesDatasets")
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class MakesDatasets(Parallel):
-    """A dataset for every element. The seed is what unseeded random steps of these datasets derive theirs from."""
+class MakesDatasets(Parallel, Skips):
+    """A dataset for every element. The seed is what unseeded random steps of these datasets derive theirs from.
+
+    With ``on_error="skip"`` there is none for elements that the function fails for. `ignores_inner` is set by
+    ``ignore_errors``: the datasets that it makes leave out what fails in them too.
+    """
 
     map_func: Callable[..., Any]
     seed: int | None = None
+    ignores_inner: bool = False
 
     executors = get_args(ReaderName)
     traits = Traits(makes_plans=True, random=True)
 
     def __post_init__(self) -> None:
         function(self.kind, "map_func", self.map_func)
-        if self.executor == "process":
+        if isinstance(self.executor, str) and self.executor == "process":
             raise PlanError(
                 f"{self.kind}(executor='process'): datasets are read by threads; to work in processes, give "
                 "executor='process' to a map() inside them or after this step"
             )
         self.check_parallel()
+        self.check_errors()
         arguments(self.kind, self.map_func, static_spec(self.input))
 
     @abstractmethod
@@ -49,6 +60,18 @@ class MakesDatasets(Parallel):
         threads = means.workers(self.num_parallel_calls) * (2 if self.tuned else 1)
         return threads if means.most is None else min(threads, means.most)
 
+    def error_params(self) -> dict[str, Any]:
+        """Also of the datasets that it makes."""
+        return super().error_params() | ({"ignores_inner": True} if self.ignores_inner else {})
+
+    def layout(self) -> str:
+        """Whether failures are counted."""
+        return f"skipping {self.kind}" if self.skips else self.kind
+
+    def ignoring_errors(self: M, quiet: bool) -> M:
+        """Here and in the datasets that it makes."""
+        return replace(super().ignoring_errors(quiet), ignores_inner=True, quiet=quiet)
+
     def cardinality(self) -> int:
         """Not known before it has run."""
         return UNKNOWN
@@ -57,7 +80,7 @@ class MakesDatasets(Parallel):
         """Blocks of the inner datasets; what these hold besides is known when they run, and counts then."""
         threads = self.threads(sizes.setup)
         slots = self.cycle(threads, False).slots
-        inner = max(inner_bytes(sizes.setup.block_bytes, slots), sizes.element)
+        inner = max(inner_bytes(sizes.setup, slots), sizes.element)
         if not threads:
             return Holding(slots * inner + 2 * sizes.block, f"a block of each of {slots} open datasets, and their own")
         why = f"two blocks of each of {slots} open datasets and of {threads} ahead, and their own"
@@ -70,4 +93,7 @@ class MakesDatasets(Parallel):
         threads = self.threads(setup)
         cycle = replace(self.cycle(threads, threads > 0 and self.free_order(setup)), tuned=self.tuned)
         source = build(self.input, setup.with_unit(1))
-        return InterleavedRows(self.site, self.map_func, self.seed, setup, source, cycle)
+        inner = replace(setup, block_bytes=inner_bytes(setup, cycle.slots))
+        ignore = partial(ignore_errors, quiet=self.quiet) if self.ignores_inner else None
+        datasets = InnerDatasets(self.site, self.map_func, self.seed, inner, ignore)
+        return InterleavedRows(self.site, datasets, setup, source, cycle, self.tolerance)

@@ -5,25 +5,26 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from forebay.block import Block, Cursor, Indices, RowBuilder, RowError, Uniform
+from forebay.block import Block, Cursor, Indices, RowBuilder, RowError, Uniform, concat_blocks
 from forebay.block.dense import Dense
 from forebay.errors import ForebayError, InternalError, PlanError
 from forebay.ops.parallel import Parallel
 from forebay.plan.check import arguments, flag, function, keep_seed
 from forebay.plan.fingerprint import function_name
-from forebay.plan.node import Build, Traits
+from forebay.plan.node import UNKNOWN, Build, Traits
+from forebay.plan.skips import Skips
 from forebay.plan.spec import static_spec
 from forebay.run import Access, Operator, Setup
 from forebay.run.calls import Call, ColumnCalls, OnColumns, RowCalls
-from forebay.run.stage import Chunk, Stage
+from forebay.run.function_stage import FunctionStage, RowsFunction, Tried
+from forebay.run.stage import Chunk
 
-Made = tuple[Block | None, ForebayError | None]
-"""Rows up to the first that failed, and that failure."""
+Made = Block | None
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class Map(Parallel):
-    """``Dataset.map``.
+class Map(Parallel, Skips):
+    """``Dataset.map``. With ``on_error="skip"`` there may be fewer rows than in the input, as after a filter.
 
     Three fields are set by rules: `earlier` are functions fused in, which run first, back to back; `numbered` says
     that the input's elements are pairs of the element's number and the element; `columns` does the same as the
@@ -39,7 +40,7 @@ class Map(Parallel):
     columns: OnColumns | None = None
 
     kind = "map"
-    traits = Traits(one_to_one=True, random=True)
+    traits = Traits(random=True)
 
     def __post_init__(self) -> None:
         function("map", "map_func", self.map_func)
@@ -47,6 +48,7 @@ class Map(Parallel):
         flag("map", "rng", self.rng)
         keep_seed(self)
         self.check_parallel()
+        self.check_errors()
         if not self.earlier and not self.numbered:
             arguments("map", self.map_func, static_spec(self.input), extra=int(self.rng))
         if self.batched and self.rng:
@@ -85,23 +87,23 @@ class Map(Parallel):
             shown["batched"] = True
         if self.rng:
             shown |= {"rng": True, "seed": self.seed}
-        return shown
+        return shown | self.error_params()
 
     def settings(self) -> dict[str, Any]:
         """How it runs."""
         return super().settings() | ({} if self.columns is None else {"form": "columns"})
 
     def layout(self) -> str:
-        """With or without numbers in the input."""
-        return "numbered map" if self.numbered else "map"
+        """With or without numbers in the input, and whether rows are left out."""
+        return "numbered map" if self.numbered else "skipping map" if self.skips else "map"
 
     def cardinality(self) -> int:
-        """The input's."""
-        return self.input.cardinality()
+        """The input's, unless some may be left out."""
+        return UNKNOWN if self.skips else self.input.cardinality()
 
     def access(self) -> Access | None:
         """By number, if the input is: the function is applied to whichever rows are asked for."""
-        inner = None if self.numbered else self.input.access()
+        inner = None if self.numbered or self.skips else self.input.access()
         return None if inner is None else _Mapped(inner, self.function())
 
     def function(self) -> "_Function":
@@ -113,8 +115,8 @@ class Map(Parallel):
         return _Map(self, setup, build(self.input, setup))
 
 
-class _Function:
-    """The functions of a node, from a block to a block of as many rows. Every worker has one of its own."""
+class _Function(RowsFunction[Made]):
+    """The functions of a node, from a block to a block of as many rows."""
 
     def __init__(self, calls: tuple[Call, ...], batched: bool, on_columns: OnColumns | None) -> None:
         self._site = calls[-1].site
@@ -124,7 +126,8 @@ class _Function:
         self._rows = RowCalls(*calls)
         self._builder = RowBuilder()
 
-    def __call__(self, block: Block, indices: Indices, epoch: int) -> Made:
+    def __call__(self, block: Block, indices: Indices, epoch: int) -> tuple[Made, ForebayError | None]:
+        """A block of as many rows; or of those before the first that fails, and that failure."""
         if self._columns is not None:
             return self._columns(block, indices)
         if self._on_columns is not None and self._on_columns.accepts(block):
@@ -139,19 +142,36 @@ class _Function:
             error = self._site.data_error(int(indices[fault.row]), fault.text)
         return made, error
 
+    def count(self, made: Made) -> int:
+        """Its rows."""
+        return 0 if made is None else made.rows
 
-class _Map(Stage[Made]):
+    def join(self, parts: list[Made]) -> Made:
+        """Without those that failed."""
+        blocks = [part for part in parts if part is not None]
+        return concat_blocks(blocks) if blocks else None
+
+
+class _Map(FunctionStage[Made]):
     """One block for every chunk."""
 
     def __init__(self, node: Map, setup: Setup, source: Operator) -> None:
         make = partial(_Function, node.calls, node.batched, node.columns)
-        super().__init__(node.site, source, setup, node.start(setup, make), node.free_order(setup), node.tuned)
+        super().__init__(node.site, source, setup, make, node.start, node.tolerance, node.free_order(setup), node.tuned)
+        self._one_to_one = not node.skips
         self._numbered = node.numbered
         self._uniform = Uniform()
 
     def seek(self, cursor: Cursor, epoch: int) -> int:
-        """The input skips as many rows; the function is not called for them."""
-        return self.seek_input(cursor, epoch, one_to_one=True)
+        """The input skips as many rows; the function is called for them only if it has to tell which are left out."""
+        return self.seek_input(cursor, epoch, self._one_to_one)
+
+    def origin(self, cursor: Cursor) -> str | None:
+        """The row of the input, as long as it can be told which that is."""
+        state = cursor.state or {"in": [None, 0]}
+        if not self._one_to_one or "log" in state:
+            return None
+        return self.inputs[0].origin(Cursor.from_json(state["in"]).after(cursor.skip))
 
     def numbers(self, block: Block, index: int) -> Indices:
         """Counted, unless they come with the rows."""
@@ -168,12 +188,15 @@ class _Map(Stage[Made]):
             return super().argument(block)
         return Block(block.structure.children[1], block.columns[1:], block.rows)
 
-    def finish(self, chunk: Chunk[Made], result: Made) -> Block | None:
+    def first(self, made: Made, rows: int, missing: int) -> Made:
+        """As many fewer."""
+        return None if made is None or rows == missing else made.slice(0, rows - missing)
+
+    def made(self, chunk: Chunk[Tried[Made]], made: Made, error: ForebayError | None) -> Block | None:
         """The rows that were made; then what kept others from being made."""
-        made, error = result
         self.fail(error, made)
         if made is None:
-            raise InternalError(f"{self.site} made no rows and no error")
+            return None
         try:
             # Workers each know only their own rows.
             self._uniform.check(made.structure, made.columns)
@@ -187,6 +210,10 @@ class _Mapped(Access):
         super().__init__(inner.length)
         self._inner = inner
         self._apply = apply
+
+    def origin(self, row: int, epoch: int) -> str | None:
+        """The row that it was made of."""
+        return self._inner.origin(row, epoch)
 
     def gather(self, indices: Indices, epoch: int) -> Block:
         """The function on these rows only."""

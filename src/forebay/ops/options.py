@@ -4,8 +4,9 @@ from dataclasses import dataclass, fields, is_dataclass
 from typing import Any
 
 from forebay.errors import PlanError
-from forebay.options import DEFAULTS, Options
+from forebay.options import DEFAULTS, Options, RemoteOptions
 from forebay.plan.node import Build, Node, Traits
+from forebay.remote_run import refusal
 from forebay.run import Access, Operator, Setup
 
 
@@ -22,6 +23,9 @@ class WithOptions(Node):
         if not isinstance(self.options, Options):
             raise PlanError(f"with_options({self.options!r}): options must be a forebay.Options")
         self.options.check()
+        # What is known by now is refused on this line.
+        for node in self.inputs:
+            check_reads(node, plan_options(self).remote)
 
     def params(self) -> dict[str, Any]:
         """The fields that are set."""
@@ -50,6 +54,18 @@ def _set_fields(options: Any, prefix: str = "") -> dict[str, Any]:
         value = getattr(options, each.name)
         found |= _set_fields(value, f"{each.name}.") if is_dataclass(value) else {prefix + each.name: value}
     return found
+
+
+def check_reads(node: Node, options: RemoteOptions) -> None:
+    """PlanError if the plan names a file that the options do not allow to be read."""
+    allow = options.allow
+    if allow is None:
+        return
+    for path in node.reads():
+        if (why := refusal(path, allow)) is not None:
+            raise PlanError(f"{node.site}: {path} {why}")
+    for child in node.inputs:
+        check_reads(child, options)
 
 
 def plan_options(node: Node) -> Options:

@@ -35,11 +35,17 @@ class Parallel(Node):
             flag(self.kind, "deterministic", self.deterministic)
         check_executor(self.kind, self.executor, self.executors)
 
-    @property
-    def workers_wanted(self) -> tuple[Any, ...]:
-        """Equal for steps that can run on the same workers."""
-        calls = self.num_parallel_calls
-        return (None,) if calls is None else (calls, self.deterministic, self.executor)
+    def shares_workers(self, other: "Parallel") -> bool:
+        """Whether both functions may run on the same workers, back to back.
+
+        Threads that are tuned are not shared: a function that waits needs many of them, and one that computes is
+        slowed down by many. Sharing processes saves sending what is between the two.
+        """
+        if self.num_parallel_calls is None:
+            return other.num_parallel_calls is None
+        mine = (self.num_parallel_calls, self.deterministic, self.executor)
+        theirs = (other.num_parallel_calls, other.deterministic, other.executor)
+        return mine == theirs and not (self.tuned and self.executor == "thread")
 
     def holds(self, sizes: Sizes) -> Holding:
         """Chunks under way, two for every worker."""

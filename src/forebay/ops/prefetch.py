@@ -90,6 +90,10 @@ class _Prefetch(Operator):
         self._worker: Ahead | None = None
         self._ended = False
 
+    def origin(self, cursor: Cursor) -> str | None:
+        """Cursors are the input's."""
+        return self.inputs[0].origin(cursor)
+
     def seek(self, cursor: Cursor, epoch: int) -> int:
         """Stop working ahead on the wrong rows, and let the input seek."""
         self._stop()

@@ -10,10 +10,14 @@ _REFRESH = 0.2
 
 
 class Progress:
-    """Written to the standard error output, if that is a terminal and the work takes longer than a moment."""
+    """Written to the standard error output, if that is a terminal and the work takes longer than a moment.
 
-    def __init__(self, what: str) -> None:
+    `wanted` True shows it in any case, False never.
+    """
+
+    def __init__(self, what: str, wanted: bool | None = None) -> None:
         self._what = what
+        self._wanted = wanted
         self._next = time.monotonic() + _QUIET
         self._began = time.monotonic()
         self._shown = False
@@ -21,7 +25,7 @@ class Progress:
     def update(self, count: int, unit: str) -> None:
         """So much is done."""
         now = time.monotonic()
-        if now < self._next or not sys.stderr.isatty():
+        if now < self._next or not (sys.stderr.isatty() if self._wanted is None else self._wanted):
             return
         self._next = now + _REFRESH
         self._shown = True

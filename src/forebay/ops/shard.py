@@ -23,7 +23,7 @@ class Shard(Node):
     traits = Traits(same_elements=True)
 
     def __post_init__(self) -> None:
-        keep_whole(self, "num_shards", 1)
+        keep_whole(self, "num_shards", 1, most=2**63 - 1)
         keep_whole(self, "index", 0)
         if self.index >= self.num_shards:
             raise PlanError(f"shard(num_shards={self.num_shards}, index={self.index}): index must be below num_shards")

@@ -5,6 +5,7 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
+import numpy.random
 
 from forebay._native import permute
 from forebay.block import Block, Cursor, Indices
@@ -22,6 +23,9 @@ from forebay.run.stats import WEAK
 
 # Up to here the permutation is drawn outright, exactly uniform; a bijection over a domain this small would not be.
 _DRAWN = 1 << 16
+# Steps of a buffer that are worked out at once where rows are read by number: a block of wide rows has few of them, and
+# on a thread beside a busy interpreter, every call costs as much as hundreds of steps.
+_PICKS = 1 << 14
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -53,6 +57,11 @@ class Shuffle(Node):
             return True
         access = self.input.access()
         return access is not None and access.length <= self.buffer_size
+
+    @property
+    def scatters(self) -> bool:
+        """If there is no buffer of rows."""
+        return self.by_number or (self.whole and self.access() is not None)
 
     @property
     def redraws(self) -> bool:
@@ -92,7 +101,9 @@ class Shuffle(Node):
         if self.buffer_size is None:
             total = None if sizes.rows is None else sizes.rows * sizes.element
             disk = 0 if total is None or total <= external_part(budget) else total
-            why = "the whole input goes to disk once" if disk or total is None else "fits into its part of the budget"
+            why = "the whole input goes to disk once" if disk else "fits into its part of the budget"
+            if total is None:
+                why = "at most: of how many rows is not known; what does not fit goes to disk once"
             return Holding(2 * external_part(budget) if disk or total is None else 2 * total, why, disk)
         rows = self.buffer_size if sizes.rows is None else min(self.buffer_size, sizes.rows)
         weak = _weakness(rows, sizes.rows)
@@ -140,6 +151,10 @@ class _Permuted(Access):
         self._each_epoch = each_epoch
         self._drawn: tuple[int, Indices] | None = None
 
+    def origin(self, row: int, epoch: int) -> str | None:
+        """Where the permutation sends it."""
+        return self._inner.origin(int(self._order(np.array([row]), epoch if self._each_epoch else 0)[0]), epoch)
+
     def gather(self, indices: Indices, epoch: int) -> Block:
         """Permute the numbers, then read."""
         return self._inner.gather(self._order(indices, epoch if self._each_epoch else 0), epoch)
@@ -163,7 +178,7 @@ class _PermutedReads(Operator):
         if node.buffer_size is None or node.seed is None:
             raise InternalError("permuted reads need a buffer size and a seed")
         self._access = access
-        access.within(setup)
+        self.entered = access.within(setup)
         self._size = node.buffer_size
         self._seed = node.seed
         self._each_epoch = node.reshuffle_each_iteration
@@ -185,7 +200,7 @@ class _PermutedReads(Operator):
         """The rows of as many steps as make a block."""
         rows = self._pace.rows
         if not len(self._ahead):
-            self._ahead = self._next_picks(rows)
+            self._ahead = self._next_picks(max(rows, _PICKS))
         if not len(self._ahead):
             return None
         step = self._picks.position - len(self._ahead)

@@ -46,6 +46,10 @@ class _Sliced(Access):
         self._inner = inner
         self._rows = rows
 
+    def origin(self, row: int, epoch: int) -> str | None:
+        """By the number below."""
+        return self._inner.origin(row * self._rows.step + self._rows.start, epoch)
+
     def gather(self, indices: Indices, epoch: int) -> Block:
         """The same rows by their numbers below."""
         return self._inner.gather(indices * self._rows.step + self._rows.start, epoch)

@@ -3,11 +3,14 @@
 import os
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 from forebay.block import START, Block, Cursor
 from forebay.errors import CursorError, InternalError, PlanError
 from forebay.plan.check import function
+from forebay.plan.fingerprint import digest
+from forebay.plan.identity import content_key
 from forebay.plan.lower import build as build_plan
 from forebay.plan.lower import prepare
 from forebay.plan.node import INFINITE, UNKNOWN, Build, Node, Traits
@@ -16,14 +19,32 @@ from forebay.storage.manifest import is_saved_dataset, read_manifest
 from forebay.storage.writer import DatasetWriter, ShardOf
 
 
+class SnapshotFolder:
+    """Where the snapshot of a plan as the user wrote it is. Its name is worked out when it is first asked for.
+
+    That takes reading all data that the plan holds, which nobody is to wait for who only writes a plan down.
+    """
+
+    def __init__(self, path: str, origin: Node, compression: str | None, shard_func: Any) -> None:
+        self.path = path
+        self._origin = origin
+        self._how = (compression, shard_func)
+
+    @cached_property
+    def name(self) -> str:
+        """The folder in `path` that belongs to the plan, and to no other."""
+        compression, shard_func = self._how
+        return os.path.join(self.path, content_key(self._origin, [str(compression), digest(shard_func, True)])[:16])
+
+
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Snapshot(Node):
-    """``Dataset.snapshot``. The `folder` is named after the input's plan, so that another plan has another one.
+    """``Dataset.snapshot``. The folder is named after the input's plan, so that another plan has another one.
 
     `load` makes the plan that reads it. The seed is what unseeded random steps of that plan derive theirs from.
     """
 
-    folder: str
+    place: SnapshotFolder = field(repr=False)
     compression: str | None
     shard_func: Callable[..., Any] | None
     reader_func: Callable[..., Any] | None
@@ -32,7 +53,7 @@ class Snapshot(Node):
     seed: int | None = None
 
     kind = "snapshot"
-    traits = Traits(makes_plans=True, random=True)
+    traits = Traits(makes_plans=True, random=True, stores=True)
 
     def __post_init__(self) -> None:
         for name in ("shard_func", "reader_func"):
@@ -45,7 +66,12 @@ class Snapshot(Node):
 
     def settings(self) -> dict[str, Any]:
         """Where and how they are kept."""
-        return {"folder": self.folder, "compression": self.compression}
+        return {"path": self.place.path, "compression": self.compression}
+
+    @property
+    def folder(self) -> str:
+        """Where they are kept."""
+        return self.place.name
 
     def cardinality(self) -> int:
         """The input's, unless the user's reader decides."""

@@ -11,23 +11,27 @@ from forebay.plan.fingerprint import function_name
 from forebay.plan.text import brief
 
 
-def whole_number(call: str, name: str, value: Any, least: int, *, also: tuple[int, ...] = ()) -> int:
-    """The value as an int of at least `least`, or one of `also`; PlanError otherwise."""
+def whole_number(
+    call: str, name: str, value: Any, least: int, *, also: tuple[int, ...] = (), most: int | None = None
+) -> int:
+    """The value as an int of at least `least` and at `most` that, or one of `also`; PlanError otherwise."""
     try:
         number = operator.index(value)
         if isinstance(value, bool):
             raise TypeError
     except TypeError:
-        raise PlanError(f"{call}({name}={value!r}): {name} must be a whole number") from None
+        raise PlanError(f"{call}({name}={reprlib.repr(value)}): {name} must be a whole number") from None
     if number < least and number not in also:
         allowed = "".join(f" or {other}" for other in also)
         raise PlanError(f"{call}({name}={number}): {name} must be at least {least}{allowed}")
+    if most is not None and number > most:
+        raise PlanError(f"{call}({name}={number}): {name} must be at most {most}")
     return number
 
 
-def keep_whole(node: Any, name: str, least: int, *, also: tuple[int, ...] = ()) -> None:
+def keep_whole(node: Any, name: str, least: int, *, also: tuple[int, ...] = (), most: int | None = None) -> None:
     """Check a node's field as ``whole_number`` does and keep it as a plain int: states and digests depend on it."""
-    object.__setattr__(node, name, whole_number(node.kind, name, getattr(node, name), least, also=also))
+    object.__setattr__(node, name, whole_number(node.kind, name, getattr(node, name), least, also=also, most=most))
 
 
 def keep_seed(node: Any) -> None:

@@ -3,21 +3,23 @@
 Functions count by their code, defaults, closure and the globals they name, so that an edited function, or the
 same lambda over another captured number, is another function. What does not change what it does, such as where it
 stands, its docstring and the names of its variables, does not count. What a program changes while it runs (lists,
-dicts, arrays, objects with attributes) counts by its form only: a digest that moves during a run is of no use. Data
-that is hashed for its content is sampled where it is large. Where rows are kept on disk from one run to the next, all
-of this counts with its contents, and nothing but mapped files is sampled.
+dicts, arrays, objects with attributes) counts by its form only: a digest that moves during a run is of no use. Our own
+objects that never change say with a method ``forebay_fingerprint`` what counts of them. Data that is hashed for its
+content is sampled where it is large. Where rows are kept on disk from one run to the next, all of this counts with its
+contents (see ``contents``), and nothing but mapped files is sampled.
 """
 
 import dis
 import functools
 import inspect
-import sys
 import types
 from collections.abc import Iterator
-from hashlib import blake2b
 from typing import Any
 
 import numpy as np
+
+from forebay.digests import blake2b
+from forebay.plan.contents import contents_of, is_constant, is_users, made_of, stamp
 
 _WHOLE = 1 << 18  # Arrays up to this size are hashed whole ...
 _WINDOWS, _WINDOW = 64, 1 << 11  # ... larger ones in so many windows of so many bytes.
@@ -28,15 +30,6 @@ def digest(value: Any, contents: bool = False) -> str:
     hasher = _Hasher(contents)
     hasher.feed(value)
     return hasher.state.hexdigest()
-
-
-def _is_mapped(array: Any) -> bool:
-    """Whether the array is a memmap, or a view of one."""
-    while isinstance(array, np.ndarray):
-        if isinstance(array, np.memmap):
-            return True
-        array = array.base
-    return False
 
 
 def function_name(function: Any) -> str:
@@ -55,19 +48,35 @@ class _Hasher:
         self._kept: list[Any] = []  # An id means something only as long as its object lives.
 
     def feed(self, value: Any) -> None:
-        """Dispatch on what the value is; objects met before count by when they were first met."""
+        """A value and all that belongs to it. No call for each level: objects may form chains of any length."""
+        levels = [iter((value,))]
+        while levels:
+            for part in levels[-1]:
+                parts = self._begin(part)
+                if parts is not None:
+                    levels.append(parts)
+                    break
+            else:
+                levels.pop()
+                # Without an end, (1, (2, 3)) would be fed as ((1, 2), 3) is. No kind has such a name.
+                self._text("\1")
+
+    def _begin(self, value: Any) -> Iterator[Any] | None:
+        """Dispatch on what the value is; what there is in it. Objects met before count by when they were first met."""
         kind = type(value)
         self._text(kind.__qualname__)
-        if value is None or kind in (bool, int, float, complex, str, bytes):
+        if kind is bytes:
+            self._text(str(len(value)))
+            self.state.update(value)
+        elif value is None or kind in (bool, int, float, complex, str):
             self._text(repr(value))
-            return
-        if id(value) in self._seen:
+        elif id(value) in self._seen:
             self._text(str(self._seen[id(value)]))
-            return
-        self._seen[id(value)] = len(self._seen)
-        self._kept.append(value)
-        for part in self._parts(value):
-            self.feed(part)
+        else:
+            self._seen[id(value)] = len(self._seen)
+            self._kept.append(value)
+            return self._parts(value)
+        return None
 
     def _text(self, text: str) -> None:
         self.state.update(text.encode("utf-8", "surrogatepass"))
@@ -95,8 +104,16 @@ class _Hasher:
         elif isinstance(value, (type, types.ModuleType, types.BuiltinFunctionType)):
             yield getattr(value, "__module__", None)
             yield getattr(value, "__qualname__", getattr(value, "__name__", ""))
+            if isinstance(value, types.BuiltinFunctionType) and not isinstance(value.__self__, types.ModuleType):
+                yield value.__self__
+            elif self._contents and isinstance(value, type):
+                yield from contents_of(value)
+        elif hasattr(type(value), "forebay_fingerprint"):
+            yield from value.forebay_fingerprint()
+        elif is_constant(value):
+            yield from made_of(value)
         elif self._contents:
-            yield from _contents(value)
+            yield from contents_of(value)
 
     def _array(self, array: Any) -> Iterator[Any]:
         yield str(array.dtype)
@@ -105,27 +122,42 @@ class _Hasher:
             yield tuple(array.reshape(-1)[: None if self._contents else 1000].tolist())
         elif array.nbytes <= _WHOLE:
             yield np.ascontiguousarray(array).tobytes()
-        elif self._contents and not _is_mapped(array):
+        elif self._contents and stamp(array) is None:
             # Where it lies: as bytes, and as their text, it would take several times its size.
             self.state.update(np.ascontiguousarray(array).reshape(-1).view(np.uint8).data)
         else:
+            if self._contents:
+                yield stamp(array)
             rows = max(1, _WINDOW * len(array) // array.nbytes)
             for start in np.linspace(0, len(array) - rows, _WINDOWS).astype(int).tolist():
                 yield np.ascontiguousarray(array[start : start + rows]).tobytes()
 
     def _function(self, function: types.FunctionType) -> Iterator[Any]:
+        names = _names(function.__code__)
         yield function.__code__
-        yield function.__defaults__
+        for default in function.__defaults__ or ():
+            yield from self._named(default, names)
         yield tuple(sorted((function.__kwdefaults__ or {}).items()))
         for cell in function.__closure__ or ():
             try:
-                yield self._captured(cell.cell_contents)
+                yield from self._named(cell.cell_contents, names)
             except ValueError:  # Not bound yet: a function that refers to itself while it is being made.
                 yield "unbound"
-        for name in sorted(_names(function.__code__)):
-            if name in function.__globals__:
+        for name in sorted(names & function.__globals__.keys()):
+            yield name
+            yield from self._named(function.__globals__[name], names)
+
+    def _named(self, value: Any, names: set[str]) -> Iterator[Any]:
+        """What a function refers to; of a module of the user's own, what the function names of it."""
+        yield self._captured(value)
+        modules = [value] if isinstance(value, types.ModuleType) else []
+        for module in modules:
+            for name in sorted(names & vars(module).keys()) if is_users(module.__name__) else ():
+                each = vars(module)[name]
                 yield name
-                yield self._captured(function.__globals__[name])
+                yield self._captured(each)
+                if isinstance(each, types.ModuleType) and each not in modules:
+                    modules.append(each)
 
     def _captured(self, value: Any) -> Any:
         """What a function refers to. An array may be its scratch space, so by itself only its form counts."""
@@ -155,33 +187,6 @@ def _code(code: types.CodeType) -> Iterator[Any]:
     named = code.co_varnames[code.co_argcount :][: code.co_kwonlyargcount]
     yield from (bytes(steps), tuple(constants), code.co_names, code.co_flags & ~inspect.CO_NESTED)
     yield from (code.co_argcount, code.co_posonlyargcount, named)
-
-
-def _contents(value: Any) -> Iterator[Any]:
-    """What is in a container or an object, and for an object of the user's own class also what that does."""
-    if isinstance(value, dict):
-        yield from value.items()
-    elif isinstance(value, set):
-        yield from sorted(digest(item, True) for item in value)
-    elif isinstance(value, (list, bytearray)):
-        yield from value
-    elif hasattr(value, "__array__"):
-        yield _as_array(value)
-    else:
-        kind = type(value)
-        if "site-packages" not in str(getattr(sys.modules.get(kind.__module__), "__file__", None)):
-            yield from (each for _, each in sorted(vars(kind).items()) if isinstance(each, types.FunctionType))
-        for name in getattr(kind, "__slots__", ()):
-            yield getattr(value, name, None)
-        yield from sorted(getattr(value, "__dict__", {}).items())
-
-
-def _as_array(value: Any) -> Any:
-    """Tensors and tables of other libraries; what is not in this machine's memory counts by its type."""
-    try:
-        return np.asarray(value)
-    except (TypeError, ValueError, RuntimeError):
-        return None
 
 
 def _names(code: types.CodeType) -> set[str]:

@@ -55,12 +55,14 @@ def forecast(plan: Node, setup: Setup, scales: Sequence[int], element_bytes: Cal
     """Every step's own account of what it will hold; `element_bytes` tells how large a step's elements are."""
     steps: list[StepForecast] = []
 
-    def visit(node: Node) -> int:
+    def visit(node: Node, scattered: bool) -> int:
         place = len(steps)
         steps.append(StepForecast("", (), (), ""))
-        inputs = [visit(child) for child in node.inputs]
+        # Whoever passes numbers on, passes them on as they come.
+        below = node.scatters or (scattered and node.access() is not None)
+        inputs = [visit(child, below) for child in node.inputs]
         own = node.element_bytes(*inputs) or element_bytes(node)
-        holdings = [_at(node, setup, scale, own, inputs[0] if inputs else own) for scale in scales]
+        holdings = [_at(node, setup, scale, own, inputs[0] if inputs else own, scattered) for scale in scales]
         steps[place] = StepForecast(
             f"{node.describe()}",
             tuple(holding.memory for holding in holdings),
@@ -69,14 +71,14 @@ def forecast(plan: Node, setup: Setup, scales: Sequence[int], element_bytes: Cal
         )
         return own
 
-    visit(plan)
+    visit(plan, False)
     return MemoryReport(setup.ledger.budget, tuple(scales), tuple(steps))
 
 
-def _at(node: Node, setup: Setup, scale: int, own: int, below: int) -> Holding:
+def _at(node: Node, setup: Setup, scale: int, own: int, below: int, scattered: bool) -> Holding:
     rows = node.input.cardinality() if node.inputs else node.cardinality()
     known = None if rows in (INFINITE, UNKNOWN) else rows * scale
-    holding = node.holds(Sizes(own, below, known, setup))
+    holding = node.holds(Sizes(own, below, known, setup, scattered))
     most = max(setup.ledger.budget, setup.block_bytes)
     return replace(holding, memory=min(holding.memory, most))
 

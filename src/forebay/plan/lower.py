@@ -5,7 +5,6 @@ from dataclasses import replace
 from itertools import count
 from typing import Any
 
-from forebay.ledger import Lease, Ledger
 from forebay.plan.node import Node
 from forebay.run import Operator, Setup
 from forebay.run.keys import seed_of
@@ -20,16 +19,7 @@ def build(node: Node, setup: Setup) -> Operator:
     """The operators of a prepared plan."""
     operator = node.lower(setup, build)
     operator.count_in(setup.ledger)
-    if not operator.inputs:
-        # It reads by number from whatever is below, so that nothing below is built by itself.
-        operator.entered = _entered(node, setup.ledger)
     return operator
-
-
-def _entered(node: Node, ledger: Ledger) -> list[Lease]:
-    lease = node.enter(ledger)
-    below = [each for child in node.inputs for each in _entered(child, ledger)]
-    return below if lease is None else [lease, *below]
 
 
 def own_seeds(node: Node) -> list[int]:

@@ -2,12 +2,12 @@
 
 import os
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from typing import Any, ClassVar, TypeVar
 
-from forebay.ledger import Lease, Ledger
+from forebay.plan.contents import file_stamp
 from forebay.plan.fingerprint import digest, function_name
 from forebay.plan.text import brief, brief_parts, exact
 from forebay.run import Access, Operator, Setup, Site
@@ -32,6 +32,7 @@ class Traits:
         transparent: nothing about the rows changes at all, so that a cursor means the same with or without.
         makes_plans: makes plans of its own while it runs, so that how those run is part of its cursors.
         random: has a `seed`, which is filled in before running where the step is ``unseeded``.
+        stores: keeps rows from one iteration to the next, under what its inputs were when it was written.
     """
 
     one_to_one: bool = False
@@ -39,6 +40,7 @@ class Traits:
     transparent: bool = False
     makes_plans: bool = False
     random: bool = False
+    stores: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,12 +52,14 @@ class Sizes:
         input: bytes of one of its input's elements.
         rows: how many of these there are, if that is known.
         setup: how the plan runs.
+        scattered: whether its elements are asked for by number, in no order.
     """
 
     element: int
     input: int
     rows: int | None
     setup: Setup
+    scattered: bool = False
 
     @property
     def block(self) -> int:
@@ -130,17 +134,22 @@ class Node(ABC):
         """The element's structure with a TensorSpec at each leaf, given the inputs'; None if only running tells."""
         return inputs[0] if self.traits.same_elements else None
 
+    def reads(self) -> tuple[str, ...]:
+        """Paths and URLs of the files that this step reads, as far as they are known before it runs."""
+        return ()
+
     def element_bytes(self, *inputs: int) -> int | None:
         """Bytes of an element, given those of the inputs' elements; None if only looking at one tells."""
         return inputs[0] if self.traits.same_elements and inputs else None
 
+    @property
+    def scatters(self) -> bool:
+        """Whether it asks for its input's elements by number, in no order."""
+        return False
+
     def holds(self, sizes: Sizes) -> Holding:
         """What this step holds while it runs."""
         return Holding(2 * sizes.block, "a block in hand and one in the making")
-
-    def enter(self, ledger: Ledger) -> Lease | None:
-        """What this step keeps from one iterator to the next, to count in a budget while one runs under it."""
-        return None
 
     def layout(self) -> str:
         """What a cursor of this step depends on besides its inputs: how it is run."""
@@ -149,6 +158,10 @@ class Node(ABC):
     def access(self) -> Access | None:
         """Rows by number, where this step and what is below it allow that."""
         return None
+
+    def ignoring_errors(self, quiet: bool) -> "Node":
+        """The same step, on the same inputs, with what fails in it left out."""
+        return self
 
     def is_noop(self) -> bool:
         """Whether the rows that come out are exactly those that go in."""
@@ -175,6 +188,12 @@ class Node(ABC):
         """The step as a line to compare: two steps with the same signature do the same."""
         return f"{self.kind}({self._arguments(self.params(), _compared)})"
 
+    def _forebay_contents(self) -> Iterator[Any]:
+        """All that decides about the rows, where a function refers to a dataset."""
+        yield from self.inputs
+        if not self.traits.transparent:
+            yield from (self.signature(), tuple(sorted(self.params().items())), tuple(map(file_stamp, self.reads())))
+
     def _arguments(self, arguments: dict[str, Any], show: Callable[[str, Any], str]) -> str:
         """What is not as it is by default."""
         defaults = {each.name: each.default for each in fields(self)}
@@ -192,7 +211,7 @@ def _shown(name: str, value: Any) -> str:
         return "AUTOTUNE"
     if isinstance(value, list):
         return f"[{brief_parts([str(item) for item in value])}]"
-    return function_name(value) if callable(value) and not isinstance(value, type) else brief(repr(value))
+    return function_name(value) if callable(value) else brief(repr(value))
 
 
 def _compared(name: str, value: Any) -> str:

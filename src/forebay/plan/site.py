@@ -2,6 +2,9 @@
 
 import os
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 
@@ -12,9 +15,26 @@ class Place(str):
     call: int = 0
 
 
+_nobody: ContextVar[bool] = ContextVar("nobody", default=False)
+
+
+@contextmanager
+def unplaced() -> Iterator[None]:
+    """Steps that are added meanwhile are on no line of the user's: errors call them by what they are alone."""
+    token = _nobody.set(True)
+    try:
+        yield
+    finally:
+        _nobody.reset(token)
+
+
 def caller() -> str:
-    """File and line of the innermost frame outside Forebay: a Place."""
+    """File and line of the innermost frame outside Forebay: a Place, empty if nobody wrote it (``unplaced``)."""
     frame = sys._getframe(1)
+    if _nobody.get():
+        place = Place()
+        place.call = hash((frame.f_code.co_filename, frame.f_lasti))
+        return place
     while frame.f_back is not None and frame.f_code.co_filename.startswith(_PACKAGE):
         frame = frame.f_back
     place = Place(f"{os.path.basename(frame.f_code.co_filename)}:{frame.f_lineno}")

@@ -1,7 +1,8 @@
 """Long texts made short: plans of wide structures are read by people and saved with every state."""
 
 from collections.abc import Sequence
-from hashlib import blake2b
+
+from forebay.digests import blake2b
 
 _MOST = 160
 _MOST_PARTS, _SHOWN_PARTS = 8, 4

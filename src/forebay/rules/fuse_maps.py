@@ -8,9 +8,9 @@ from forebay.plan import Node
 
 def fuse_maps(node: Node) -> Node | None:
     """Run the functions of two maps in one step. Whole-column functions stay on their own, and so do functions that
-    are to run on different workers."""
+    are to run on different workers or whose failures are passed over."""
     below = node.input if node.inputs else None
-    if isinstance(node, Map) and isinstance(below, Map) and node.workers_wanted != below.workers_wanted:
+    if isinstance(node, Map) and isinstance(below, Map) and not node.shares_workers(below):
         return None
     return fuse_all_maps(node)
 
@@ -20,8 +20,9 @@ def fuse_all_maps(node: Node) -> Node | None:
     below = node.input if node.inputs else None
     if not isinstance(node, Map) or not isinstance(below, Map) or node.batched or below.batched:
         return None
-    if node.columns is not None or below.columns is not None:
+    if node.columns is not None or below.columns is not None or node.skips or below.skips:
         return None
-    return replace(
-        node, inputs=below.inputs, earlier=(*below.calls, *node.earlier), numbered=below.numbered or node.numbered
-    )
+    if node.numbered != below.numbered:
+        # A step between them has given elements other numbers, which random numbers and errors go by.
+        return None
+    return replace(node, inputs=below.inputs, earlier=(*below.calls, *node.earlier))

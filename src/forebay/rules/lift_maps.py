@@ -15,7 +15,7 @@ def lift_maps(node: Node) -> Node | None:
     The function goes with the element's number: random numbers and errors follow it, not the place in the new order.
     """
     below = node.input if node.inputs else None
-    if not isinstance(below, Map) or not isinstance(node, (Shuffle, SliceRows)):
+    if not isinstance(below, Map) or below.skips or not isinstance(node, (Shuffle, SliceRows)):
         return None
     if isinstance(node, Shuffle) and not (node.whole or node.by_number):
         return None

@@ -7,6 +7,7 @@ import numpy as np
 
 from forebay.block import Block, Cursor, Indices
 from forebay.errors import ForebayError
+from forebay.ledger import Lease
 from forebay.run.operator import Operator, Setup, Site
 from forebay.run.pace import Pace
 
@@ -17,11 +18,15 @@ class Access(ABC):
     def __init__(self, length: int) -> None:
         self.length = length
 
-    def within(self, setup: Setup) -> None:
-        """Told before reading: the budget and the disk that rows kept between reads may use."""
-        for inner in (getattr(self, "_inner", None), *getattr(self, "_parts", ())):
-            if inner is not None:
-                inner.within(setup)
+    def within(self, setup: Setup) -> list[Lease]:
+        """Told before reading: the budget and the disk that rows kept between reads may use. What of them was kept
+        before counts there for as long as the reader refers to what this returns."""
+        inner = [getattr(self, "_inner", None), *getattr(self, "_parts", ())]
+        return [lease for each in inner if each is not None for lease in each.within(setup)]
+
+    def origin(self, row: int, epoch: int) -> str | None:
+        """Which place in a file a row is read from, if it is from one."""
+        return None
 
     @abstractmethod
     def gather(self, indices: Indices, epoch: int) -> Block:
@@ -38,7 +43,7 @@ class ReadRows(Operator):
     def __init__(self, site: Site, access: Access, setup: Setup) -> None:
         super().__init__(site)
         self._access = access
-        access.within(setup)
+        self.entered = access.within(setup)
         self._pace = Pace(setup.block_bytes, setup.unit, setup.first)
         self._position = 0
         self._epoch = 0
@@ -48,6 +53,10 @@ class ReadRows(Operator):
         self._position = (cursor.state or {"row": 0})["row"] + cursor.skip
         self._epoch = epoch
         return 0
+
+    def origin(self, cursor: Cursor) -> str | None:
+        """As the Access knows it."""
+        return self._access.origin((cursor.state or {"row": 0})["row"] + cursor.skip, self._epoch)
 
     def pull(self) -> Block | None:
         """The next rows by number."""

@@ -1,13 +1,14 @@
 """A thread that pulls blocks before they are asked for."""
 
 import threading
+from contextvars import copy_context
 from queue import SimpleQueue
 
 from forebay.block import Block
 from forebay.ledger import Lease
 from forebay.run.leaving import join
 from forebay.run.operator import Operator
-from forebay.run.uninterrupted import take, uninterrupted
+from forebay.uninterrupted import take, uninterrupted
 
 
 class Ahead:
@@ -46,7 +47,10 @@ class Ahead:
         self._stopping = False
         self.in_hand = (0, 0)  # Rows and bytes, as the thread last knew them.
         self.error: BaseException | None = None
-        self._thread = threading.Thread(target=self._run, name=f"forebay {name}", daemon=True)
+        # In the context of whoever makes it, which says how files elsewhere are read.
+        self._thread = threading.Thread(
+            target=copy_context().run, args=(self._run,), name=f"forebay {name}", daemon=True
+        )
 
     def start(self) -> None:
         """Begin. Apart from making it, so that whoever is to stop it knows it before there is anything to stop."""
@@ -74,18 +78,23 @@ class Ahead:
         if self._thread.ident is not None:
             join(self._thread)
 
+    def _enough(self, rows: int, blocks: int) -> bool:
+        """Of blocks that hold more rows than are asked for there are two: with one, either side would wait for the
+        other to wake up before it goes on.
+        """
+        return self._most_rows is not None and rows >= self._most_rows and (blocks > 1 or rows == self._most_rows)
+
     def _run(self) -> None:
-        rows = size = last = 0
+        blocks = rows = size = last = 0
         try:
             while not self._stopping:
-                full = rows > 0 and (
-                    size >= self._most_bytes or (self._most_rows is not None and rows >= self._most_rows)
-                )
+                full = rows > 0 and (size >= self._most_bytes or self._enough(rows, blocks))
                 self._was_full = self._was_full or full
                 # With nothing in hand there has to be a next block, whatever the budget says.
                 full = full or (rows > 0 and not self._lease.ask(size + last))
                 if full or not self._taken.empty():
                     fewer, smaller = self._taken.get()
+                    blocks -= 1
                     rows -= fewer
                     size -= smaller
                     self._lease.note(size)
@@ -95,6 +104,7 @@ class Ahead:
                 if block is None:
                     return
                 last = block.nbytes
+                blocks += 1
                 rows += block.rows
                 size += last
                 self._lease.note(size)

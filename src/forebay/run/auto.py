@@ -74,7 +74,7 @@ class AutoExecutor(Executor[R]):
 
     def submit(self, *arguments: Any) -> Job[R]:
         """Also looks at what has been finished since."""
-        if self._choice is None and self._probe.enough:
+        if self._choice is None and self._probe.seen.enough:
             self._settle(self._verdict())
         elif self._warming is not None:
             self._switch_if_warm()
@@ -128,8 +128,8 @@ class AutoExecutor(Executor[R]):
         self._threads.close()
 
     def _verdict(self) -> Choice:
-        probe = self._probe
-        busy, held, cost = probe.cpu / probe.seconds, probe.held, probe.cpu / probe.rows
+        seen = self._probe.seen
+        busy, held, cost = seen.cpu / seen.seconds, seen.held, seen.cpu / seen.rows
         if self._asked == 1:
             return Choice("thread", "one worker was asked for, or there is one processor")
         if busy < _BUSY:

@@ -47,6 +47,11 @@ class Content(ABC):
         if not self._users:
             self.rest()
 
+    @property
+    def waiting(self) -> int:
+        """Bytes of rows that will be on disk."""
+        return 0
+
     def held(self) -> int:
         """Bytes in memory."""
         return 0

@@ -2,7 +2,8 @@
 
 ``<key>.data`` has the records one behind another. ``<key>.index`` says where they are, and whether that is all; it is
 replaced as a whole. Records that were written after it are found by looking behind the last one it knows, so a process
-that is killed loses no more than the record it was writing. Whoever writes holds ``lock``; all others only read.
+that is killed loses no more than the record it was writing, and the rows of about a second that wait for the next one.
+Whoever writes holds ``lock``; all others only read.
 """
 
 import errno
@@ -13,15 +14,17 @@ import re
 import threading
 import zlib
 from bisect import bisect_right
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 from forebay.block import START, Block, Cursor
-from forebay.errors import SpillError
-from forebay.run.cached import Content, Damaged, compact, fitting
-from forebay.run.cached_record import Record, decode, describe, encode
+from forebay.errors import ForebayError, SpillError
+from forebay.run.cached import Content, Damaged, compact, fitting, shared
+from forebay.run.cached_record import Decoder, Record, describe, encode
 from forebay.run.files import OpenFile, sync_folder
 from forebay.run.operator import Setup
+from forebay.run.waiting import Waiting
 
 _OURS = re.compile(r"[0-9a-f]{32}\.(data|index|tmp)")
 
@@ -45,6 +48,8 @@ class FolderContent(Content):
         self._mutex = threading.RLock()
         self._records: list[Record] = []
         self._starts: list[int] = []
+        self._waiting = Waiting()
+        self._decoder = Decoder()
         self._file: OpenFile | None = None
         self._lock: OpenFile | None = None
         self._seen: tuple[int, int, int] | None = None
@@ -101,10 +106,10 @@ class FolderContent(Content):
 
     def _place(self, record: Record) -> bool:
         """Take in a record that lies at the end: the next rows, or a better copy of some."""
-        if record.row == self.rows:
+        if record.row == self._written:
             self._records.append(record)
             self._starts.append(record.row)
-            self.rows = record.stop
+            self.rows = max(self.rows, record.stop)
         else:
             at = bisect_right(self._starts, record.row) - 1
             if at < 0 or self._records[at].row != record.row or self._records[at].rows != record.rows:
@@ -113,6 +118,11 @@ class FolderContent(Content):
         self._end = record.end
         return True
 
+    @property
+    def _written(self) -> int:
+        """Rows that are in the file."""
+        return self._records[-1].stop if self._records else 0
+
     # Reading.
 
     def read(self, row: int, layout: str) -> Block | None:
@@ -120,9 +130,11 @@ class FolderContent(Content):
         with self._mutex:
             if row >= self.rows or self._file is None:
                 return None
+            if row >= self._written:
+                return self._waiting.read(row, layout)
             record = self._records[bisect_right(self._starts, row) - 1]
             file = self._file
-        block = decode(file, record)
+        block = self._decoder.block(file, record)
         cursor = fitting(record.cursor, record.layout, layout, record.row)
         if block is None:
             raise Damaged(record.row, record.stop, cursor)
@@ -131,6 +143,8 @@ class FolderContent(Content):
     def frontier(self, layout: str) -> tuple[int, Cursor]:
         """Behind the last row."""
         with self._mutex:
+            if self._waiting.blocks:
+                return self.rows, self._waiting.end(layout)
             if not self._records:
                 return 0, START
             last = self._records[-1]
@@ -175,14 +189,35 @@ class FolderContent(Content):
         if row != self.rows or self.complete or not self.may_grow():
             return block
         with self._mutex:
-            if row == self.rows and not self.complete:
-                self._append(compact(block), row, layout)
+            if row != self.rows or self.complete:
+                return block
+            block = shared(compact(block))
+            if self._waiting.is_due(block, layout, setup):
+                self._write()
+            self._waiting.add(row, block, layout)
+            self.rows += block.rows
         return block
+
+    @property
+    def waiting(self) -> int:
+        """Those that are not yet written."""
+        return self._waiting.nbytes
+
+    def held(self) -> int:
+        """The same."""
+        return self.waiting
+
+    def _write(self) -> None:
+        """Have in the file what waits for it. If that fails, it goes on waiting."""
+        if self._waiting.blocks:
+            self._append(self._waiting.together(), self._waiting.start, self._waiting.layout)
+            self._waiting.clear()
 
     def mend(self, block: Block, start: int, layout: str) -> None:
         """Write it once more, behind all others."""
         with self._mutex:
             if self.may_grow():
+                self._write()
                 self._append(compact(block), start, layout)
 
     def _append(self, block: Block, row: int, layout: str) -> None:
@@ -201,6 +236,10 @@ class FolderContent(Content):
         with self._mutex:
             if row != self.rows or self.complete or not self.may_grow():
                 return
+            if row != self.rows or self.complete:
+                # Asking for the lock looks at the folder again, which others may have cleared or completed since.
+                return
+            self._write()
             self.complete = True
             try:
                 self._commit()
@@ -215,12 +254,18 @@ class FolderContent(Content):
             if lock is None:
                 return
             try:
-                if lock.mine and not self._committed:
-                    self._commit()
-            except OSError:
-                # The records tell as much as the index would; whoever comes next only has to look at each of them.
-                self._tmp.unlink(missing_ok=True)
+                if lock.mine:
+                    self._write()
+                    if not self._committed:
+                        self._commit()
+            except (OSError, ForebayError):
+                # The records tell as much as the index would; whoever comes next only has to look at each of them, and
+                # to compute what could not be written.
+                with suppress(OSError):
+                    self._tmp.unlink(missing_ok=True)
             finally:
+                self._waiting.clear()
+                self.rows = self._written
                 lock.close()
 
     @property
@@ -252,7 +297,7 @@ class FolderContent(Content):
         self._committed = True
 
     def _failed(self, error: OSError) -> SpillError:
-        if error.errno == errno.ENOENT:
+        if error.errno in (errno.ENOENT, errno.ENOTDIR):
             return SpillError(f"cache({str(self._folder)!r}): the folder is gone; iterate again to fill it anew")
         full = error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
         return SpillError(
@@ -271,6 +316,7 @@ class FolderContent(Content):
                 if name.startswith(self._key):
                     (self._folder / name).unlink(missing_ok=True)
             self._committed = True
+            self._waiting.clear()
             self.rest()
 
 

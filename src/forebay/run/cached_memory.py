@@ -11,7 +11,9 @@ from forebay.block import START, Block, Cursor, RowError, concat_blocks
 from forebay.ledger import Lease, Ledger
 from forebay.run.cached import Content, compact, fitting, shared
 from forebay.run.operator import Operator, Setup
-from forebay.run.spill import Place, SpillFile, SpillStore
+from forebay.run.spill import Place, SpillFile
+from forebay.run.spill_room import SpillStore
+from forebay.run.waiting import Waiting, most_waiting
 
 # Of the budget; the other steps have to live too.
 SHARE = 0.5
@@ -67,6 +69,7 @@ class MemoryContent(Content):
         # Who had no room has none later: what becomes free belongs to steps that come and go.
         self._refused: weakref.WeakSet[Ledger] = weakref.WeakSet()
         self._file: tuple[SpillStore, SpillFile] | None = None
+        self._waiting = Waiting()
         self._leases: weakref.WeakKeyDictionary[Ledger, weakref.ref[Lease]] = weakref.WeakKeyDictionary()
         # The memory outlasts the iterators that filled it, and so does its place in their budget.
         self._lease: Lease | None = None
@@ -86,15 +89,22 @@ class MemoryContent(Content):
             self._leases[ledger] = weakref.ref(lease)
         return lease
 
+    @property
+    def waiting(self) -> int:
+        """Those that memory had no room for."""
+        return self._waiting.nbytes
+
     def held(self) -> int:
         """Bytes of the blocks that are not in the file."""
-        return self._bytes
+        return self._bytes + self.waiting
 
     def read(self, row: int, layout: str) -> Block | None:
         """A view of what is in memory, or a block read from the file."""
         with self._lock:
             if row >= self.rows:
                 return None
+            if self._waiting.blocks and row >= self._waiting.start:
+                return self._waiting.read(row, layout)
             at = bisect_right(self._starts, row) - 1
             start, kept = self._starts[at], self._kept[at]
         return kept.read().at(fitting(kept.cursor, kept.layout, layout, start)).slice(row - start, kept.rows)
@@ -109,25 +119,50 @@ class MemoryContent(Content):
                 return block
             kept = shared(block)
             if not self._keep(kept, layout, setup):
-                if self._file is None or self._file[0] is not setup.spill:
-                    self._file = (setup.spill, setup.spill.create())
-                file = self._file[1]
-                place, structure = file.append(block)
-                self._starts.append(row)
-                text = json.dumps(block.cursor.to_json(), separators=(",", ":")).encode()
-                self._kept.append(_OnDisk(text, layout, file, place, structure))
-                self.rows += block.rows
-                return block
+                self._write_later(kept, layout, setup)
             self.rows += block.rows
         return kept
+
+    def _write_later(self, block: Block, layout: str, setup: Setup) -> None:
+        if self._file is None or self._file[0] is not setup.spill:
+            self._file = (setup.spill, SpillFile(setup.spill))
+        if self._waiting.is_due(block, layout, setup):
+            self._write()
+        self._waiting.add(self.rows, block, layout)
+
+    def _write(self) -> None:
+        """Have on disk what waits for it. If that fails, it goes on waiting."""
+        if not self._waiting.blocks:
+            return
+        assert self._file is not None
+        file, block = self._file[1], self._waiting.together()
+        place, structure = file.append(block)
+        text = json.dumps(block.cursor.to_json(), separators=(",", ":")).encode()
+        self._starts.append(self._waiting.start)
+        self._kept.append(_OnDisk(text, self._waiting.layout, file, place, structure))
+        self._waiting.clear()
+
+    def finish(self, row: int) -> None:
+        """Nothing has to wait any more."""
+        with self._lock:
+            self._write()
+            super().finish(row)
 
     def _keep(self, block: Block, layout: str, setup: Setup) -> bool:
         size = self._bytes + block.nbytes + _OVERHEAD
         ledger = setup.ledger
         lease = self._lease_on(ledger)
-        if ledger in self._refused or size > SHARE * ledger.budget or not lease.ask(size):
+        # With those that are still to be written for a plan with a smaller budget.
+        size += self._waiting.nbytes
+        # What does not fit any more will wait in memory too before it is written.
+        room = SHARE * ledger.budget - most_waiting(setup)
+        if ledger in self._refused or size > room or not lease.ask(size):
             self._refused.add(ledger)
             return False
+        for start, earlier in zip(self._waiting.starts, self._waiting.blocks):
+            self._starts.append(start)
+            self._kept.append(_InMemory(earlier.rows, earlier.cursor, self._waiting.layout, earlier))
+        self._waiting.clear()
         self._lease = lease
         self._starts.append(self.rows)
         self._kept.append(_InMemory(block.rows, block.cursor, layout, block))
@@ -161,6 +196,8 @@ class MemoryContent(Content):
     def frontier(self, layout: str) -> tuple[int, Cursor]:
         """Behind the last row."""
         with self._lock:
+            if self._waiting.blocks:
+                return self.rows, self._waiting.end(layout)
             if not self._kept:
                 return 0, START
             last = self._kept[-1]

@@ -1,6 +1,7 @@
 """A block as a record in a file: it says by itself which rows it holds, and whether it is whole.
 
-A record is a header, a description in JSON, and the payload: the pickled columns and behind them the arrays' own bytes.
+A record is a header, a description in JSON, and the payload: the pickled structure of elements, and behind it the
+columns as ``packed`` has them.
 """
 
 import json
@@ -8,17 +9,21 @@ import pickle
 import struct
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Any
 
-from forebay.block import Block, Cursor
+import numpy as np
+
+from forebay.block import Block, Cursor, Structure
 from forebay.block.aligned import ALIGN, aligned_empty
 from forebay.errors import DataError, PlanError
 from forebay.run.files import OpenFile
+from forebay.run.packed import Packing, pack, padded, unpack, whole
 from forebay.storage.checked import checksum, read_checked
 
 HEADER = struct.Struct("<8sQQQ")
 """Magic, checksum of the rest of the header and of the description, bytes of the description and of the payload."""
-_MAGIC = b"FBCACHE2"
+_MAGIC = b"FBCACHE3"
 _TAIL = struct.Struct("<QQ")
 
 CODECS: dict[str, tuple[str, str]] = {"zstd": ("zstandard", "zstandard"), "lz4": ("lz4.frame", "lz4")}
@@ -34,7 +39,8 @@ class Record:
     offset: int
     nbytes: int
     checksum: int
-    parts: tuple[int, ...]
+    structure: int
+    packing: Packing
     payload: int
     codec: str | None
     cursor: Cursor
@@ -58,7 +64,9 @@ class Record:
             self.offset,
             self.nbytes,
             self.checksum,
-            list(self.parts),
+            self.structure,
+            [None if kind is None else [kind[0].str, list(kind[1])] for kind in self.packing.kinds],
+            list(self.packing.sizes),
             self.payload,
             self.codec,
             self.cursor.to_json(),
@@ -68,29 +76,23 @@ class Record:
     @staticmethod
     def from_json(value: Any) -> "Record":
         """ValueError or TypeError if this is no record."""
-        row, rows, offset, nbytes, checksum, parts, payload, codec, cursor, layout = value
+        row, rows, offset, nbytes, checksum, structure, kinds, sizes, payload, codec, cursor, layout = value
+        packing = _packing(tuple(None if kind is None else (kind[0], tuple(kind[1])) for kind in kinds), tuple(sizes))
         at = Cursor.from_json(cursor)
-        return Record(row, rows, offset, nbytes, checksum, tuple(parts), payload, codec, at, layout)
+        return Record(row, rows, offset, nbytes, checksum, structure, packing, payload, codec, at, layout)
 
 
 def encode(block: Block, row: int, layout: str, offset: int, codec: str | None) -> tuple[Record, list[Any]]:
     """The bytes of a record that will begin at `offset`; its payload is not copied unless it is compressed."""
-    buffers: list[Any] = []
-    try:
-        first = pickle.dumps((block.structure, block.columns), 5, buffer_callback=buffers.append)
-    except (pickle.PicklingError, AttributeError, TypeError) as error:
-        raise DataError(
-            f"cache(filename): elements cannot be written to a file: {error}. Classes have to be defined at the top "
-            "of a module; objects without a form on disk can be kept by cache() without a filename"
-        ) from error
-    parts = [first, *(buffer.raw() for buffer in buffers)]
-    sizes = tuple(map(len, parts))
-    payload = [piece for part in parts for piece in (part, bytes(-len(part) % ALIGN))]
+    structure = _pickled(block.structure)
+    packing, pieces = pack(block, _pickled, _is_told)
+    payload = [*padded([structure]), *pieces]
     if codec is not None:
         payload = [_codec(codec)[0](b"".join(payload))]
     total = sum(map(len, payload))
     # Offset and size are known to whoever finds the record in its file.
-    record = Record(row, block.rows, 0, 0, checksum(*payload), sizes, total, codec, block.cursor, layout)
+    digest = checksum(*payload)
+    record = Record(row, block.rows, 0, 0, digest, len(structure), packing, total, codec, block.cursor, layout)
     text = json.dumps(record.to_json()).encode()
     text += b" " * (-(offset + HEADER.size + len(text)) % ALIGN)
     tail = _TAIL.pack(len(text), total)
@@ -110,26 +112,61 @@ def describe(file: OpenFile, offset: int, size: int) -> Record | None:
     text = file.read(offset + HEADER.size, length)
     if text is None or checksum(header[-_TAIL.size :], text) != expected:
         return None
-    return replace(Record.from_json(json.loads(bytes(text))), offset=offset, nbytes=nbytes)
+    record = Record.from_json(json.loads(bytes(text)))
+    return replace(record, offset=offset, nbytes=nbytes) if record.payload == total else None
 
 
-def decode(file: OpenFile, record: Record) -> Block | None:
-    """The block in memory of its own; None if it is not what was written, or its classes are no longer there."""
-    payload = aligned_empty((record.payload,)).data
-    if read_checked(file.number, record.end - record.payload, payload) != record.checksum:
-        return None
-    if record.codec is not None:
-        size = sum(size + -size % ALIGN for size in record.parts)
-        payload = memoryview(bytearray(_codec(record.codec)[1](payload, size)))
-    parts, begin = [], 0
-    for size in record.parts:
-        parts.append(payload[begin : begin + size])
-        begin += size + -size % ALIGN
+class Decoder:
+    """Makes blocks of records; any number of threads may use it."""
+
+    def __init__(self) -> None:
+        # Elements mostly have the structure of those before.
+        self._last: tuple[bytes, Structure | None] = (b"", None)
+
+    def block(self, file: OpenFile, record: Record) -> Block | None:
+        """The block in memory of its own; None if it is not what was written, or its classes are no longer there."""
+        payload: Any = aligned_empty((record.payload,))
+        if read_checked(file.number, record.end - record.payload, payload) != record.checksum:
+            return None
+        begin = whole(record.structure)
+        if record.codec is not None:
+            size = begin + record.packing.nbytes(record.rows)
+            payload = np.frombuffer(bytearray(_codec(record.codec)[1](payload, size)), np.uint8)
+        try:
+            structure = self._structure(payload[: record.structure].tobytes())
+            columns = unpack(record.packing, record.rows, payload, begin)
+        except (pickle.UnpicklingError, AttributeError, ImportError, TypeError, ValueError):
+            return None
+        return Block(structure, columns, record.rows, record.cursor)
+
+    def _structure(self, pickled: bytes) -> Structure:
+        known, structure = self._last
+        if structure is None or known != pickled:
+            structure = pickle.loads(pickled)
+            assert isinstance(structure, Structure)
+            self._last = (pickled, structure)
+        return structure
+
+
+def _pickled(value: Any, buffers: list[Any] | None = None) -> bytes:
     try:
-        structure, columns = pickle.loads(parts[0], buffers=parts[1:])
-    except (pickle.UnpicklingError, AttributeError, ImportError, TypeError):
-        return None
-    return Block(structure, columns, record.rows, record.cursor)
+        return pickle.dumps(value, 5, buffer_callback=None if buffers is None else buffers.append)
+    except (pickle.PicklingError, AttributeError, TypeError) as error:
+        raise DataError(
+            f"cache(filename): elements cannot be written to a file: {error}. Classes have to be defined at the top "
+            "of a module; objects without a form on disk can be kept by cache() without a filename"
+        ) from error
+
+
+def _is_told(dtype: np.dtype[Any]) -> bool:
+    """Whether a dtype's name is all there is to it. Those of records have fields, and any may have notes."""
+    return dtype.names is None and dtype.subdtype is None and dtype.metadata is None and np.dtype(dtype.str) == dtype
+
+
+@lru_cache(16)
+def _packing(kinds: tuple[tuple[str, tuple[int, ...]] | None, ...], sizes: tuple[int, ...]) -> Packing:
+    """Records of one cache mostly share one."""
+    return Packing(tuple(None if kind is None else (np.dtype(kind[0]), kind[1]) for kind in kinds), sizes)
 
 
 def check_codec(name: Any) -> None:

@@ -20,7 +20,7 @@ from forebay.block import (
     flatten,
 )
 from forebay.block.leaf import detached
-from forebay.errors import ForebayError
+from forebay.errors import ForebayError, FunctionError
 from forebay.run.keys import Generators, key_of
 from forebay.run.operator import Site
 
@@ -169,7 +169,9 @@ class ColumnCalls:
             return first, fault
         second, fault = self(block.slice(middle, block.rows), indices[middle:])
         if fault is None:
-            # Only the rows together fail, which a function that treats rows one by one cannot do.
+            # No row is to blame.
+            if isinstance(failure, FunctionError):
+                failure.together = True
             return None, failure
         parts = [part for part in (first, second) if part is not None]
         return concat_blocks(parts) if parts else None, fault

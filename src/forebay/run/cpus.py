@@ -1,9 +1,9 @@
 """How many processors there really are for this process."""
 
 import os
-from pathlib import Path
 
 from forebay.cgroups import limits
+from forebay.system import read_text
 
 _FILES = ("cpu.max", "cpu.cfs_quota_us")
 
@@ -15,12 +15,12 @@ def available_cpus() -> int:
     return max(1, int(min([cores, *quotas])))
 
 
-def _quota(limit: Path) -> float | None:
+def _quota(limit: str) -> float | None:
     """In cores; None without one."""
     try:
-        quota, _, period = limit.read_text().strip().partition(" ")
+        quota, _, period = read_text(limit).strip().partition(" ")
         if quota in ("max", "-1"):
             return None
-        return int(quota) / int(period or limit.with_name("cpu.cfs_period_us").read_text())
+        return int(quota) / int(period or read_text(os.path.dirname(limit), "cpu.cfs_period_us"))
     except (OSError, ValueError):
         return None

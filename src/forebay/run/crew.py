@@ -2,9 +2,12 @@
 
 import weakref
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from forebay.run.tuner import Tuner
+
+if TYPE_CHECKING:
+    from forebay.run.gil_probe import Seen
 
 
 class Parkable(Protocol):
@@ -38,6 +41,7 @@ class Parking:
         self._parked: dict[str, Parkable] = {}
         self.choices: dict[tuple[str, int], Choice] = {}
         self.workers: dict[tuple[str, int], int] = {}
+        self.seen: dict[tuple[str, int], Seen] = {}
         weakref.finalize(self, _close_all, self._parked)
 
     def found(self) -> list[tuple[str, str]]:

@@ -6,7 +6,7 @@ from queue import SimpleQueue
 from typing import Any, Generic, TypeVar
 
 from forebay.run.leaving import join
-from forebay.run.uninterrupted import take, uninterrupted
+from forebay.uninterrupted import take, uninterrupted
 
 T = TypeVar("T")
 

@@ -5,12 +5,13 @@ import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from contextlib import suppress
+from contextvars import copy_context
 from queue import Empty, SimpleQueue
 from typing import Any, Generic, TypeVar
 
 from forebay.errors import ClosedError, TransferError
 from forebay.run.leaving import join
-from forebay.run.uninterrupted import GLANCE, uninterrupted
+from forebay.uninterrupted import GLANCE, uninterrupted
 
 R = TypeVar("R")
 Function = Callable[..., R]
@@ -125,6 +126,7 @@ class ThreadExecutor(Executor[R]):
         self._threads: list[threading.Thread] = []
         self._unfinished = 0
         self._closed = False
+        self._context = copy_context()  # Says, among other things, how files elsewhere are read.
         self.workers = workers
 
     def submit(self, *arguments: Any) -> Job[R]:
@@ -156,7 +158,9 @@ class ThreadExecutor(Executor[R]):
                 self._drop(self._jobs.get_nowait())
 
     def _start(self) -> None:
-        thread = threading.Thread(target=self._run, name=f"forebay {self._name}", daemon=True)
+        thread = threading.Thread(
+            target=self._context.copy().run, args=(self._run,), name=f"forebay {self._name}", daemon=True
+        )
         with self._lock:
             thread.start()
             self._threads.append(thread)

@@ -6,10 +6,11 @@ from typing import Any, Literal, TypeVar, get_args
 
 from forebay.block import Block, Indices
 from forebay.errors import PlanError
+from forebay.remote_run import RemoteRun, in_force
 from forebay.run.auto import AutoExecutor
 from forebay.run.crew import Choice, Crew
 from forebay.run.executor import Executor, InlineExecutor, Job, ThreadExecutor
-from forebay.run.gil_probe import GilProbe
+from forebay.run.gil_probe import GilProbe, Seen
 from forebay.run.intra_op import limit_intra_op, make_limited
 from forebay.run.operator import Setup, Site, elements
 
@@ -21,7 +22,7 @@ ExecutorName = Literal["inline", "thread", "process", "auto"]
 
 def check_executor(call: str, executor: str, names: tuple[str, ...] = get_args(ExecutorName)) -> None:
     """PlanError unless it is one of these names."""
-    if executor not in names:
+    if not isinstance(executor, str) or executor not in names:
         allowed = ", ".join(map(repr, names))
         raise PlanError(f"{call}(executor={executor!r}): executor must be one of {allowed}")
 
@@ -45,9 +46,10 @@ def start(setup: Setup, site: Site, calls: int | None, kind: str, make: Make[R])
             raise PlanError(
                 f'{error}; make inside the function what cannot be sent, or use executor="thread" or "auto"'
             ) from error.__cause__
-    choices = means.crew.parking.choices
+    parking = means.crew.parking
+    choices = parking.choices
     settled = partial(choices.__setitem__, site.key)
-    probe = GilProbe()
+    probe = GilProbe(parking.seen.setdefault(site.key, Seen()))
     probed = ThreadExecutor(partial(_make_probed, make, probe), workers, str(site))
     inline = partial(InlineExecutor[R], make)
     return AutoExecutor(workers, probed, probe, inline, processes, settled, choices.get(site.key))
@@ -97,6 +99,7 @@ def _processes(setup: Setup, make: Make[R], workers: int, site: Site) -> Executo
     crew, intra_op = setup.parallelism.crew, setup.parallelism.intra_op
     if intra_op is not None:
         make = partial(make_limited, make, intra_op)
+    make = partial(_make_reading, make, setup.remote)
     new = ProcessExecutor(partial(_make_warmable, make), workers, str(site), _describe)
     parked = crew.parking.take(new.identity)
     if parked is not None:
@@ -113,6 +116,18 @@ def _make_probed(make: Make[R], probe: GilProbe) -> Callable[..., R]:
 
     def call(*arguments: Any) -> R:
         return probe.watch(function, arguments) if probe.wanted else function(*arguments)
+
+    return call
+
+
+def _make_reading(make: Make[R], remote: RemoteRun) -> Callable[..., R]:
+    """A function that reads files elsewhere as the run does that it works for."""
+    with in_force(remote):
+        function = make()
+
+    def call(*arguments: Any) -> R:
+        with in_force(remote):
+            return function(*arguments)
 
     return call
 

@@ -3,12 +3,13 @@
 import threading
 import time
 from collections.abc import Callable
+from dataclasses import dataclass, field
 from queue import SimpleQueue
 from typing import Any, TypeVar
 
 from forebay._native import lock_wait, queued_seconds
 from forebay.run.leaving import join
-from forebay.run.uninterrupted import uninterrupted
+from forebay.uninterrupted import uninterrupted
 
 R = TypeVar("R")
 
@@ -21,6 +22,42 @@ _ENOUGH_NAPS = 7
 _DOUBTFUL_SECONDS = 0.25
 
 
+@dataclass(slots=True)
+class Seen:
+    """What is known of a function's calls. One iteration may be too short for that; the next one then adds to it."""
+
+    rows: int = 0
+    cpu: float = 0.0
+    wall: float = 0.0  # The caller's,
+    in_line: float = 0.0  # and the thread's, which has to have had a processor for the caller to go on.
+    waits: list[float] = field(default_factory=list)
+
+    @property
+    def seconds(self) -> float:
+        """How long the calls took, without what a busy machine added to it."""
+        # Who is made to hand over the lock goes on only when the other, too, has had a processor to take it.
+        return max(self.wall - self.in_line, self.cpu)
+
+    @property
+    def enough(self) -> bool:
+        """Whether it tells what it is there to tell."""
+        if self.seconds < _ENOUGH_SECONDS:
+            return False
+        if self.cpu < self.seconds / 2:
+            # It waits: for something of its own, or for the lock, if others have it just now.
+            return self.cpu < self.seconds / 10 or self.seconds >= _DOUBTFUL_SECONDS
+        return len(self.waits) >= _ENOUGH_NAPS
+
+    @property
+    def held(self) -> float:
+        """The share of the time in which nobody else could have had the lock."""
+        if not self.waits:
+            return 0.0
+        # The median: a thread of some other kind that loses its processor while it has the lock makes one long wait.
+        waited = sorted(self.waits)[len(self.waits) // 2]
+        return waited / (waited + _NAP)
+
+
 class GilProbe:
     """Runs calls and, beside them, a thread that sleeps a moment at a time and notes how long it waits for the lock.
 
@@ -29,42 +66,13 @@ class GilProbe:
     not count as a busy lock.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, seen: Seen) -> None:
+        self.seen = seen
         self._calls: SimpleQueue[bool] = SimpleQueue()
         self._running = False
         self._thread: threading.Thread | None = None
         self._clock: int | None = None  # What the calling thread has used of a processor; None before its first call.
-        self._waits: list[float] = []
         self.wanted = True
-        self.rows = 0
-        self.cpu = 0.0
-        self._wall = 0.0  # The caller's,
-        self._in_line = 0.0  # and the thread's.
-
-    @property
-    def seconds(self) -> float:
-        """How long the calls took, without what a busy machine added to it."""
-        # Who is made to hand over the lock goes on only when the other, too, has had a processor to take it.
-        return max(self._wall - self._in_line, self.cpu)
-
-    @property
-    def enough(self) -> bool:
-        """Whether it knows what it is there to find out."""
-        if self.seconds < _ENOUGH_SECONDS:
-            return False
-        if self.cpu < self.seconds / 2:
-            # It waits: for something of its own, or for the lock, if others have it just now.
-            return self.cpu < self.seconds / 10 or self.seconds >= _DOUBTFUL_SECONDS
-        return len(self._waits) >= _ENOUGH_NAPS
-
-    @property
-    def held(self) -> float:
-        """The share of the time in which nobody else could have had the lock."""
-        if not self._waits:
-            return 0.0
-        # The median: a thread of some other kind that loses its processor while it has the lock makes one long wait.
-        waited = sorted(self._waits)[len(self._waits) // 2]
-        return waited / (waited + _NAP)
 
     def watch(self, function: Callable[..., R], arguments: tuple[Any, ...]) -> R:
         """Call the function with the arguments, the first of which is a block. One call at a time."""
@@ -79,9 +87,9 @@ class GilProbe:
             return function(*arguments)
         finally:
             self._running = False
-            self.rows += arguments[0].rows
-            self.cpu += time.thread_time() - cpu
-            self._wall += time.perf_counter() - began - (queued_seconds() - queued)
+            self.seen.rows += arguments[0].rows
+            self.seen.cpu += time.thread_time() - cpu
+            self.seen.wall += time.perf_counter() - began - (queued_seconds() - queued)
 
     def start(self) -> None:
         """Have the thread ready."""
@@ -103,7 +111,7 @@ class GilProbe:
                 used = time.clock_gettime(self._clock)
                 waited, in_line = lock_wait(_NAP)
                 used = time.clock_gettime(self._clock) - used
-                self._in_line += in_line
+                self.seen.in_line += in_line
                 # A call that had no processor, or has ended meanwhile, could not have kept the lock.
                 if self._running and used > (waited + _NAP) / 2:
-                    self._waits.append(waited)
+                    self.seen.waits.append(waited)

@@ -4,10 +4,10 @@ Every draw is named by a key (seed, epoch, operator) and an index. Philox turns 
 so that any thread, process or resumed run finds the same one without having made those before it.
 """
 
-from hashlib import blake2b
-
 import numpy as np
 from numpy.typing import NDArray
+
+from forebay.digests import blake2b
 
 Key = tuple[int, int]
 

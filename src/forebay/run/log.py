@@ -7,7 +7,6 @@ and once the cursor is written down, all decisions are in it that led to the row
 repeats them, and is free again after the last one.
 """
 
-import json
 import weakref
 from typing import Any
 
@@ -73,6 +72,10 @@ class Starts:
 
 def decisions(log: list[Any] | None) -> list[Any]:
     """A log's contents at this moment, shared with nobody: what ``seek`` found in a state, live, saved or missing."""
+    if log is None:
+        return []
+    import json
+
     # One call into C cannot be overtaken by another thread's decision.
-    copied: list[Any] = [] if log is None else json.loads(json.dumps(log))
+    copied: list[Any] = json.loads(json.dumps(log))
     return copied

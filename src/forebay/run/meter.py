@@ -8,7 +8,8 @@ class Meter:
     """Sums over the life of an operator.
 
     `seconds` is the time that its puller spent in it, its inputs included. `waited` is the part of that in which it
-    only waited for workers, and `worked` what these workers were busy, `cpu` of it computing.
+    only waited for workers, and `worked` what these workers were busy, `cpu` of it computing. `skipped` are faults that
+    were passed over.
     """
 
     blocks: int = 0
@@ -18,6 +19,7 @@ class Meter:
     waited: float = 0.0
     worked: float = 0.0
     cpu: float = 0.0
+    skipped: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +40,7 @@ class StageStats:
         held: bytes in its buffer at the moment.
         full: how full that is, from 0 to 1.
         moved: by how many places its rows moved on average, if it is a shuffle through a buffer.
+        skipped: how many elements, or other faults, were left out because of ``on_error="skip"``.
     """
 
     name: str
@@ -53,6 +56,7 @@ class StageStats:
     held: int = 0
     full: float = 0.0
     moved: float | None = None
+    skipped: int = 0
 
     @property
     def shuffled(self) -> float | None:

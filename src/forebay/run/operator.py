@@ -8,10 +8,11 @@ from typing import Any
 from forebay.block import Block, Cursor, Indices
 from forebay.errors import DataError, FileError, ForebayError, FunctionError
 from forebay.ledger import Lease, Ledger
+from forebay.remote_run import RemoteRun, current
 from forebay.run.gate import Gate
 from forebay.run.meter import Meter
 from forebay.run.parallelism import Parallelism
-from forebay.run.spill import SpillStore
+from forebay.run.spill_room import SpillStore
 
 # Blocks up to this size, or up to this part of the budget, are not worth noting one by one.
 _LIGHT = 1 << 16
@@ -28,7 +29,7 @@ class Site:
 
     def __str__(self) -> str:
         named = f"{self.kind} {self.label!r}" if self.label else self.kind
-        return f"{named} at {self.where}"
+        return f"{named} at {self.where}" if self.where else named
 
     @property
     def key(self) -> tuple[str, int]:
@@ -70,8 +71,8 @@ class Setup:
     Blocks grow to `block_bytes`, and hold a multiple of `unit` rows where that is free to choose. Sources that read
     by number may begin with blocks of `first` rows. `rules` are those that plans made while running (as in
     ``flat_map``) are optimised with. Only while the `gate` is open may rows come in another order than the usual one.
-    `parallelism` is what steps may use of the machine, `ledger` what they may hold in memory, and `spill` where the
-    rest goes.
+    `parallelism` is what steps may use of the machine, `ledger` what they may hold in memory, `spill` where the
+    rest goes, and `remote` how files elsewhere are read.
     """
 
     block_bytes: int
@@ -82,6 +83,7 @@ class Setup:
     parallelism: Parallelism = field(default_factory=Parallelism)
     ledger: Ledger = field(default_factory=lambda: Ledger(1 << 62))
     spill: SpillStore = field(default_factory=SpillStore)
+    remote: RemoteRun = field(default_factory=current)
 
     def with_unit(self, unit: int) -> "Setup":
         """The same for an operator whose rows are wanted in multiples of `unit`."""
@@ -185,6 +187,13 @@ class Operator(ABC):
     def load(self) -> tuple[int, int, str]:
         """Results that wait to be asked for, workers, and what these are."""
         return 0, 0, ""
+
+    def origin(self, cursor: Cursor) -> str | None:
+        """Which place in a file the row at a cursor of this operator was read from, if that can be told at once.
+
+        Asked for errors. Changes nothing, and may be asked while another thread pulls.
+        """
+        return None
 
     def held(self) -> tuple[int, float]:
         """Bytes kept for later in a buffer of its own, and how full that is, from 0 to 1. Called from any thread."""

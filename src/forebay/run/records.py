@@ -14,6 +14,7 @@ from forebay._native import gather_rows, place_rows, scatter_rows
 from forebay.block import Block, Indices, Structure
 from forebay.block.aligned import ALIGN, aligned_empty
 from forebay.block.dense import Dense
+from forebay.block.pages import own_pages
 from forebay.run.errands import Errand, Errands
 from forebay.run.spill import SpillFile
 from forebay.storage.checked import checksum
@@ -95,7 +96,7 @@ class Chunks:
     # Plain arrays of numbers: there are as many chunks as the data has hundreds of kilobytes.
     offsets: "array[int]" = field(default_factory=lambda: array("q"))
     sizes: "array[int]" = field(default_factory=lambda: array("q"))
-    checksums: "array[int]" = field(default_factory=lambda: array("Q"))
+    checksums: "array[int]" = field(default_factory=lambda: array("I"))
     nbytes: int = 0
 
     def read(self, file: SpillFile, number: int, out: Bytes) -> None:
@@ -134,7 +135,7 @@ class Scatter:
         self._room = max(1, nbytes // ((buckets + spare) * width))
         # Whole pieces of the alignment, in the file and where they are read to one behind another.
         self._room -= self._room % (ALIGN // gcd(ALIGN, width)) if self._room > ALIGN else 0
-        self._slots = aligned_empty(((buckets + spare) * self._room * width,))
+        self._slots = own_pages((buckets + spare) * self._room * width)
         # The first record of each bucket's slot, and how many are in it.
         self._first = np.arange(buckets, dtype=np.int64) * self._room
         self._filled = np.zeros(buckets, np.int64)

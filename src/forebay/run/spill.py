@@ -7,115 +7,49 @@ a crash and nothing that two runs could confuse.
 import errno
 import os
 import pickle
-import threading
 import warnings
 import weakref
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
-import numpy as np
-
-from forebay.block import Block, Column, Cursor, Structure
-from forebay.block.aligned import ALIGN, aligned_empty
-from forebay.block.dense import Dense
+from forebay.block import Block, Cursor, Structure
+from forebay.block.aligned import aligned_empty
 from forebay.errors import DataError, SpillError
+from forebay.run.packed import Packing, pack, unpack
+from forebay.run.spill_room import SpillStore
 from forebay.storage.checked import checksum, read_checked
+from forebay.system import read_text
 
 _SHORTER = "a file of what was spilled to disk has become shorter"
 _IOV_MAX = 512
-
-
-Rows = tuple[tuple[np.dtype[Any], tuple[int, ...]], ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Place:
     """Where a block lies in a file, and how to tell that it has come back whole.
 
-    All that is known of it stays in memory with the file, which nobody else can read. In the file are the arrays' own
-    bytes, one behind another; `dense` has the dtype of each and the shape of its rows. Columns of other kinds are
-    pickled, and `parts` are the sizes of the pickle and of the arrays behind it.
+    All that is known of it stays in memory with the file, which nobody else can read.
     """
 
     offset: int
     nbytes: int
     rows: int
     checksum: int
-    parts: tuple[int, ...]
-    dense: "Rows | None"
-
-
-class SpillStore:
-    """The files of one pipeline: where they are, and how much they may take up together.
-
-    Args:
-        folder: None for the system's temporary folder, or ``/var/tmp`` if that one is only memory.
-        limit: the most bytes of all files together; None for as many as the disk has.
-    """
-
-    def __init__(self, folder: "str | os.PathLike[str] | None" = None, limit: int | None = None) -> None:
-        self._given = folder
-        self.limit = limit
-        self._lock = threading.Lock()
-        self._used = 0
-
-    @property
-    def used(self) -> int:
-        """Bytes on disk at the moment."""
-        return self._used
-
-    def create(self) -> "SpillFile":
-        """A new, empty file."""
-        return SpillFile(self, _anonymous(self._folder()))
-
-    def _folder(self) -> Path:
-        if self._given is not None:
-            folder = Path(self._given)
-            if not folder.is_dir():
-                raise SpillError(f"Options.spill_dir={str(folder)!r} is not a folder")
-            return folder
-        import tempfile
-
-        folder = Path(tempfile.gettempdir())
-        if not _in_memory(folder):
-            return folder
-        if Path("/var/tmp").is_dir() and not _in_memory(Path("/var/tmp")):
-            return Path("/var/tmp")
-        warnings.warn(
-            f"{folder} is a file system in memory, so what is spilled to it still takes up memory; "
-            "set Options.spill_dir to a folder on a disk",
-            stacklevel=2,
-        )
-        return folder
-
-    def reserve(self, nbytes: int) -> None:
-        """Count bytes that are about to be written. SpillError if there may not be so many."""
-        with self._lock:
-            if self.limit is not None and self._used + nbytes > self.limit:
-                raise SpillError(
-                    f"Options.spill_limit is {self.limit:,} bytes; {self._used:,} are in use and {nbytes:,} more are "
-                    "needed: raise it, or give the pipeline more memory"
-                )
-            self._used += nbytes
-
-    def give_back(self, nbytes: int) -> None:
-        """Bytes that are no longer on disk."""
-        with self._lock:
-            self._used -= nbytes
+    packing: Packing
 
 
 class SpillFile:
-    """A file of blocks, and of bytes at any place. Written by one thread; read by any."""
+    """A file of blocks, and of bytes at any place: new and empty. Written by one thread; read by any."""
 
-    def __init__(self, store: SpillStore, file: int) -> None:
+    def __init__(self, store: SpillStore) -> None:
+        file = _anonymous(_folder(store))
         self._store = store
         self.fileno = file
         self._size = [0]
         self._structures: list[Structure] = []
-        self._dense: Rows | None = None
+        self._packing = Packing((), ())
         self._close = weakref.finalize(self, _close, store, file, self._size)
 
     def __len__(self) -> int:
@@ -124,39 +58,20 @@ class SpillFile:
     def append(self, block: Block) -> tuple[Place, int]:
         """Write a block behind the others; where it is, and the number that its structure goes by."""
         structure = self._number_of(block.structure)
-        dense = _dense(block)
-        parts: list[Any] = []
-        if dense is not None:
-            parts += [_raw(column) for column in block.columns]
-        else:
-            buffers: list[Any] = []
-            parts += [_dumps(block.columns, buffers), *(buffer.raw() for buffer in buffers)]
-        pieces = [piece for part in parts for piece in (part, bytes(-len(part) % ALIGN))]
+        packing, pieces = pack(block, _dumps)
         # Blocks are mostly like the one before, and share what tells of it.
-        if dense == self._dense:
-            dense = self._dense
-        self._dense = dense
-        sizes = () if dense is not None else tuple(map(len, parts))
-        place = Place(len(self), sum(map(len, pieces)), block.rows, checksum(*pieces), sizes, dense)
+        if packing == self._packing:
+            packing = self._packing
+        self._packing = packing
+        place = Place(len(self), sum(map(len, pieces)), block.rows, checksum(*pieces), packing)
         self.write(place.offset, pieces)
         return place, structure
 
     def read(self, place: Place, structure: int, cursor: Cursor) -> Block:
         """The block at that place, in memory of its own."""
-        data = aligned_empty((place.nbytes,)).data
+        data: Any = aligned_empty((place.nbytes,))
         self.read_into(place.offset, data, place.checksum)
-        parts, begin = [], 0
-        columns: list[Column] = []
-        if place.dense is not None:
-            for dtype, shape in place.dense:
-                columns.append(Dense(np.ndarray((place.rows, *shape), dtype, data, begin)))
-                begin += columns[-1].nbytes + -columns[-1].nbytes % ALIGN
-        else:
-            for size in place.parts:
-                parts.append(data[begin : begin + size])
-                begin += size + -size % ALIGN
-            columns = pickle.loads(parts[0], buffers=parts[1:])
-        return Block(self._structures[structure], columns, place.rows, cursor)
+        return Block(self._structures[structure], unpack(place.packing, place.rows, data), place.rows, cursor)
 
     def read_into(self, offset: int, out: Any, expected: int) -> None:
         """Fill `out` from a place. DataError if these bytes do not have the checksum that they had."""
@@ -242,19 +157,6 @@ class SpillFile:
         self._close()
 
 
-def _dense(block: Block) -> "Rows | None":
-    """Dtypes and shapes of rows whose memory says all there is; None if there are others."""
-    columns = [column for column in block.columns if isinstance(column, Dense)]
-    if len(columns) < len(block.columns) or any(column.values.dtype.hasobject for column in columns):
-        return None
-    return tuple((column.values.dtype, column.values.shape[1:]) for column in columns)
-
-
-def _raw(column: Column) -> Any:
-    assert isinstance(column, Dense)
-    return np.ascontiguousarray(column.values).reshape(-1).view(np.uint8).data
-
-
 def _dumps(columns: Any, parts: list[Any]) -> bytes:
     try:
         return pickle.dumps(columns, 5, buffer_callback=parts.append)
@@ -269,7 +171,28 @@ def _dumps(columns: Any, parts: list[Any]) -> bytes:
         raise SpillError(f"elements do not fit into memory and cannot be written to disk: {error}") from error
 
 
-def _anonymous(folder: Path) -> int:
+def _folder(store: SpillStore) -> str:
+    if store.folder is not None:
+        folder = os.fspath(store.folder)
+        if not os.path.isdir(folder):
+            raise SpillError(f"Options.spill_dir={folder!r} is not a folder")
+        return folder
+    import tempfile
+
+    folder = tempfile.gettempdir()
+    if not _in_memory(folder):
+        return folder
+    if os.path.isdir("/var/tmp") and not _in_memory("/var/tmp"):
+        return "/var/tmp"
+    warnings.warn(
+        f"{folder} is a file system in memory, so what is spilled to it still takes up memory; "
+        "set Options.spill_dir to a folder on a disk",
+        stacklevel=2,
+    )
+    return folder
+
+
+def _anonymous(folder: str) -> int:
     try:
         return os.open(folder, os.O_TMPFILE | os.O_RDWR | os.O_CLOEXEC, 0o600)
     except OSError as error:
@@ -283,12 +206,12 @@ def _anonymous(folder: Path) -> int:
     return file
 
 
-def _in_memory(folder: Path) -> bool:
+def _in_memory(folder: str) -> bool:
     """Whether the folder is on a file system that keeps its files in memory."""
     best, kind = -1, ""
     try:
-        target = str(folder.resolve())
-        for line in Path("/proc/self/mounts").read_text().splitlines():
+        target = os.path.realpath(folder)
+        for line in read_text("/proc/self/mounts").splitlines():
             _, mount, name, *_ = line.split()
             inside = target == mount or target.startswith(mount.rstrip("/") + "/")
             if inside and len(mount) >= best:

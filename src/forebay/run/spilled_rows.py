@@ -10,12 +10,14 @@ from forebay._native import read_rows, write_rows
 from forebay.block import Block, Column, Indices, Structure, Uniform, column_from_rows
 from forebay.block.dense import Dense
 from forebay.errors import DataError, SpillError
-from forebay.run.spill import SpillFile, SpillStore
+from forebay.run.spill import SpillFile
+from forebay.run.spill_room import SpillStore
 
 # Bytes of rows that have been replaced may grow to this and to as much as the rows that are left.
 _WASTE = 1 << 20
 # Odd, so that no difference in one word of a row can vanish in the sum.
 _FACTORS = 0x9E3779B97F4A7C15
+_SUM = 8
 
 
 class SpilledRows:
@@ -57,16 +59,18 @@ def _slots_for(store: SpillStore, column: Column) -> "_Fixed | _Heap":
 
 
 class _Fixed:
-    """Slots of rows of one shape."""
+    """Slots of rows of one shape.
+
+    A row's checksum lies behind it: in memory, those of narrow rows would take up as much as the rows do.
+    """
 
     def __init__(self, store: SpillStore, shape: tuple[int, ...], dtype: np.dtype[Any]) -> None:
         self._store = store
         self._shape = shape
         self._dtype = dtype
         self._row = np.dtype((dtype, shape)).itemsize
-        self._file = store.create()
+        self._file = SpillFile(store)
         self._filled = 0
-        self._sums = np.zeros(0, np.uint64)
 
     def fits(self, column: Column) -> bool:
         return isinstance(column, Dense) and column.values.shape[1:] == self._shape
@@ -75,30 +79,42 @@ class _Fixed:
         assert isinstance(column, Dense)
         order = np.argsort(slots, kind="stable")
         places = np.ascontiguousarray(slots[order])
-        rows = np.ascontiguousarray(column.values[order])
-        content = rows.reshape(-1).view(np.uint8)
+        rows = np.ascontiguousarray(column.values[order]).reshape(-1).view(np.uint8).reshape(len(places), self._row)
+        records = np.empty((len(places), self._row + _SUM), np.uint8)
+        records[:, : self._row] = rows
+        records[:, self._row :] = _sums_at(rows, places).view(np.uint8).reshape(-1, _SUM)
         filled, before = max(self._filled, int(places[-1]) + 1), len(self._file)
-        self._file.grow(filled * self._row)
+        self._file.grow(filled * records.shape[1])
         try:
-            with self._file.writing(rows.nbytes):
-                write_rows(self._file.fileno, places, content)
+            with self._file.writing(records.nbytes):
+                write_rows(self._file.fileno, places, records.reshape(-1))
         except SpillError:
             self._file.shrink(before)
             raise
         self._filled = filled
-        if filled > len(self._sums):
-            grown = np.zeros(max(filled, 2 * len(self._sums)), np.uint64)
-            grown[: len(self._sums)] = self._sums
-            self._sums = grown
-        self._sums[places] = row_sums(content.reshape(len(rows), self._row))
 
     def take(self, slots: Indices) -> Column:
-        rows = np.empty((len(slots), *self._shape), self._dtype)
-        content = rows.reshape(-1).view(np.uint8)
-        read_rows(self._file.fileno, 0, self._row, np.ascontiguousarray(slots), content)
-        if (row_sums(content.reshape(len(slots), self._row)) != self._sums[slots]).any():
+        rows, written = self._read(slots)
+        if not written.all():
             raise _changed()
-        return Dense(rows)
+        return self._column(rows)
+
+    def _read(
+        self, slots: Indices
+    ) -> "tuple[np.ndarray[Any, np.dtype[np.uint8]], np.ndarray[Any, np.dtype[np.bool_]]]":
+        """The rows in these slots, and which of the slots have one. DataError if one has changed."""
+        records = np.empty((len(slots), self._row + _SUM), np.uint8)
+        places = np.ascontiguousarray(slots)
+        read_rows(self._file.fileno, 0, records.shape[1], places, records.reshape(-1))
+        rows = np.ascontiguousarray(records[:, : self._row])
+        found = np.ascontiguousarray(records[:, self._row :]).view(np.uint64).reshape(-1)
+        written = found != 0
+        if (written & (_sums_at(rows, places) != found)).any():
+            raise _changed()
+        return rows, written
+
+    def _column(self, rows: "np.ndarray[Any, np.dtype[np.uint8]]") -> Column:
+        return Dense(rows.reshape(-1).view(self._dtype).reshape(len(rows), *self._shape))
 
     def as_heap(self) -> "_Heap":
         """The same rows where rows of other shapes can join them."""
@@ -106,7 +122,9 @@ class _Fixed:
         step = max(1, (1 << 20) // self._row)
         for start in range(0, self._filled, step):
             slots = np.arange(start, min(start + step, self._filled))
-            heap.put(slots, self.take(slots))
+            rows, written = self._read(slots)
+            if written.any():
+                heap.put(slots[written], self._column(rows[written]))
         self.close()
         return heap
 
@@ -119,7 +137,7 @@ class _Heap:
 
     def __init__(self, store: SpillStore) -> None:
         self._store = store
-        self._file = store.create()
+        self._file = SpillFile(store)
         self._places = np.zeros((0, 3), np.int64)  # Offset, size and checksum, by slot.
         self._live = 0
 
@@ -144,7 +162,7 @@ class _Heap:
 
     def _rewrite(self) -> None:
         old, places = self._file, self._places
-        self._file, self._places, self._live = self._store.create(), np.zeros_like(places), 0
+        self._file, self._places, self._live = SpillFile(self._store), np.zeros_like(places), 0
         used = np.flatnonzero(places[:, 1])
         for slots in np.array_split(used, max(1, int(places[:, 1].sum()) >> 20)):
             if len(slots):
@@ -174,6 +192,12 @@ def _read(file: SpillFile, offset: int, size: int, checksum: int) -> bytes:
 
 def _changed() -> DataError:
     return DataError("a row that was spilled to disk has come back changed: the disk or its memory is faulty")
+
+
+def _sums_at(rows: "np.ndarray[Any, np.dtype[np.uint8]]", slots: Indices) -> "np.ndarray[Any, np.dtype[np.uint64]]":
+    """Checksums that are right in these slots only. None is 0, as the sum of a row that was never written is."""
+    sums = row_sums(rows) + slots.astype(np.uint64) * np.uint64(_FACTORS)
+    return np.maximum(sums, np.uint64(1))
 
 
 def row_sums(rows: "np.ndarray[Any, np.dtype[np.uint8]]") -> "np.ndarray[Any, np.dtype[np.uint64]]":

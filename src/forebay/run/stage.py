@@ -16,7 +16,7 @@ from forebay.run.log import Logs, decisions
 from forebay.run.operator import Operator, Setup, Site, elements
 from forebay.run.pace import MAX_SECONDS, MAX_SECONDS_AHEAD, Pace
 from forebay.run.reader import Reader
-from forebay.run.uninterrupted import take
+from forebay.uninterrupted import take
 
 R = TypeVar("R")
 
@@ -225,7 +225,7 @@ class Stage(Operator, Generic[R]):
         if not isinstance(error, TransferError):
             return error
         which = elements(self.numbers(chunk.block, chunk.index))
-        return TransferError(f'{self.site}, {which}: {error}; use executor="thread" for what cannot be pickled')
+        return TransferError(f'{self.site}, {which}: {error}; executor="thread" need not send anything')
 
     def load(self) -> tuple[int, int, str]:
         """Chunks that are done, and who does them."""

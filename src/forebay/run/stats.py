@@ -10,30 +10,37 @@ WEAK = 0.1
 _ENOUGH = 1000
 
 
-def stats_of(operator: Operator, depth: int = 0) -> list[StageStats]:
+class Stats(list[StageStats]):
+    """One entry per step, the last one first. Printed, it is a table."""
+
+    def __str__(self) -> str:
+        return "\n".join([table(self), *weak_shuffles(self)])
+
+
+def stats_of(operator: Operator, depth: int = 0) -> Stats:
     """One entry per operator, the last one first, as in a printed plan."""
     meter = operator.meter
     below = 0.0 if operator.own_thread else sum(each.meter.seconds for each in operator.inputs)
     busy = max(0.0, meter.seconds - below - meter.waited) + meter.worked
     queue, workers, executor = operator.load()
     held, full = operator.held()
-    found = [
-        StageStats(
-            name=str(operator.site),
-            depth=depth,
-            elements=meter.rows,
-            blocks=meter.blocks,
-            bytes=meter.nbytes,
-            busy=busy,
-            wait=meter.waited,
-            queue=queue,
-            workers=workers,
-            executor=executor,
-            held=held,
-            full=full,
-            moved=operator.moved(),
-        )
-    ]
+    own = StageStats(
+        name=str(operator.site),
+        depth=depth,
+        elements=meter.rows,
+        blocks=meter.blocks,
+        bytes=meter.nbytes,
+        busy=busy,
+        wait=meter.waited,
+        queue=queue,
+        workers=workers,
+        executor=executor,
+        held=held,
+        full=full,
+        moved=operator.moved(),
+        skipped=meter.skipped,
+    )
+    found = Stats([own])
     deeper = depth + (len(operator.inputs) > 1)
     for each in operator.inputs:
         found += stats_of(each, deeper)
@@ -53,11 +60,13 @@ def weak_shuffles(stats: Sequence[StageStats]) -> list[str]:
 
 def table(stats: Sequence[StageStats]) -> str:
     """The statistics, a line per step."""
-    head = ("step", "elements", "blocks", "MB", "busy s", "wait s", "queue", "workers")
+    skipped = any(each.skipped for each in stats)
+    head = ("step", "elements", *["skipped"] * skipped, "blocks", "MB", "busy s", "wait s", "queue", "workers")
     lines = [head] + [
         (
             "  " * each.depth + each.name,
             f"{each.elements:,}",
+            *[f"{each.skipped:,}"] * skipped,
             f"{each.blocks:,}",
             f"{each.bytes / 1e6:,.1f}",
             f"{each.busy:.3f}",

@@ -1,9 +1,11 @@
-"""Memory that the allocator keeps after it was freed, given back to the system."""
+"""Memory that we and the allocator keep after it was freed, given back to the system."""
 
 import ctypes
 import functools
 from collections.abc import Callable
 from typing import Any
+
+from forebay._native import clear_spare
 
 # The allocator keeps about this much for good; looking for less is not worth the time it takes.
 WORTH_IT = 8 << 20
@@ -24,6 +26,7 @@ def give_back(held: int) -> None:
     glibc hands arrays of some MiB straight back at first. With each of these it learns to keep larger ones, up to
     32 MiB, in its heap, where one small object behind them is enough to hold them all.
     """
+    clear_spare()
     if held >= WORTH_IT:
         trim = _malloc_trim()
         if trim is not None:

@@ -2,7 +2,7 @@
 
 import time
 import weakref
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol
 
 from forebay.run.meter import Meter
@@ -11,12 +11,16 @@ from forebay.run.meter import Meter
 _INTERVAL = 0.15
 # Below this share of the time, waiting for a step is not worth more workers.
 _WAITING = 0.05
-# Workers that are idle for more than half of the time are too many.
+# Workers that are idle for more than half of the time are too many; those of a step that everything waits for work for
+# more than this share of it.
 _IDLE = 0.5
+_BUSY = 0.8
 # A function that computes for less than this share of its time waits for something else than a processor.
 _COMPUTING = 0.3
-# What more workers have to bring to be kept.
+# What more workers have to bring to be kept; of those that compute, also this part of what they could bring at best:
+# each of them takes a processor from others, and rates differ by a few percent from one interval to the next.
 _GAIN = 1.05
+_OF_POSSIBLE = 0.3
 # Intervals after which a step that did not gain from more workers may try again.
 _PATIENCE = 25
 
@@ -37,32 +41,88 @@ class _Past:
     waited: float
     worked: float
     cpu: float
-    rate: float = 0.0
-    trial: "_Trial | None" = None
     rest: int = 0  # Intervals to leave it as it is.
 
 
 @dataclass(slots=True)
-class _Trial:
-    """More workers, of which it is not yet known whether they are any good."""
+class _Look:
+    """What a step did in the last interval: rows a second, the share of the time that its consumer waited for it and
+    that its workers were busy, and the share of their time that they computed. Other steps leave it `cpus` processors.
+    """
 
-    workers: int  # How many there were before,
-    rate: float  # and what they did.
+    step: Tunable
+    past: _Past
+    rate: float
+    waited: float
+    used: float
+    share: float
+    cpus: float
+
+    @property
+    def holds_up(self) -> bool:
+        """Whether others wait for it although its workers do what they can."""
+        return self.waited > _WAITING and self.used > _IDLE
+
+    def more(self) -> tuple[int, float] | None:
+        """How many workers to try, and how many times as much they have to do; None if there is no use for more."""
+        workers = self.step.tuned_workers
+        if not self.holds_up or self.past.rest or workers >= self.step.most_workers:
+            return None
+        if self.share < _COMPUTING:
+            return min(workers * 2, self.step.most_workers), _GAIN
+        # What they would use if all worked: some may be starting still, or wait for a processor.
+        if self.cpus - workers * self.share > 0.5:
+            return workers + 1, max(_GAIN, 1 + _OF_POSSIBLE / workers)
+        return None
+
+    @property
+    def idle(self) -> bool:
+        """Whether fewer workers would do."""
+        return self.waited < _WAITING / 5 and 0 < self.used < _IDLE and self.step.tuned_workers > 1
+
+
+@dataclass(slots=True)
+class _Trial:
+    """More workers, of which it is not yet known whether they are any good: how many there were before in each step,
+    what the first of the steps did then, and how many times as much it has to do now."""
+
+    rate: float
+    gain: float = 1.0
+    before: list[tuple[weakref.ref[Tunable], int]] = field(default_factory=list)
     settling: bool = True  # The interval of the change itself shows nothing.
+
+    def extend(self, look: _Look, workers: int, gain: float) -> None:
+        """Give a step more workers, too."""
+        self.before.append((weakref.ref(look.step), look.step.tuned_workers))
+        self.gain = max(self.gain, gain)
+        self.settling = True
+        look.step.tuned_workers = workers
+
+    def steps(self) -> list[Tunable | None]:
+        """Those that were given more; None for one that has ended since."""
+        return [step() for step, _ in self.before]
+
+    def take_back(self) -> None:
+        """Have as many workers as before."""
+        for step, (_, workers) in zip(self.steps(), self.before):
+            if step is not None:
+                step.tuned_workers = workers
 
 
 class Tuner:
-    """Looks at every step once in an interval and changes one thing at a time in each.
+    """Looks at every step once in an interval, and tries more workers in one step at a time.
 
     A step that its consumer waits for, and whose workers are all busy, gets more of them: twice as many if they
-    mostly wait themselves, one more if they compute and the processors are not used up yet. If that brings nothing,
-    they are taken back. Workers that idle are let go.
+    mostly wait themselves, one more if they compute and the processors are not used up yet. If that brings nothing
+    because now another step holds everything up, that one gets more as well. If it still brings nothing, all are taken
+    back. Workers that idle are let go.
     """
 
     def __init__(self, cpus: int, enabled: bool) -> None:
         self._cpus = cpus
         self.enabled = enabled
         self._steps: weakref.WeakKeyDictionary[Tunable, _Past | None] = weakref.WeakKeyDictionary()
+        self._trial: _Trial | None = None
         self._due = 0.0
         self._last = 0.0
 
@@ -76,50 +136,64 @@ class Tuner:
         """Called with every block; does something once in an interval."""
         if self._steps and (now := time.perf_counter()) >= self._due:
             elapsed, self._last, self._due = now - self._last, now, now + _INTERVAL
-            self._look(elapsed)
+            self._move(self._looks(elapsed))
 
-    def _look(self, elapsed: float) -> None:
+    def _looks(self, elapsed: float) -> list[_Look]:
+        looks = []
         computing = 0.0
-        found = []
         for step, past in list(self._steps.items()):
             meter = step.meter
             now = _Past(meter.rows, meter.waited, meter.worked, meter.cpu)
             self._steps[step] = now
             if past is None or elapsed > 50 * _INTERVAL:
                 continue
-            now.rate = (now.rows - past.rows) / elapsed
-            now.trial, now.rest = past.trial, max(0, past.rest - 1)
-            computing += (now.cpu - past.cpu) / elapsed
-            found.append((step, past, now))
-        for step, past, now in found:
-            own = (now.cpu - past.cpu) / elapsed
-            self._move(step, past, now, elapsed, self._cpus - (computing - own))
+            now.rest = max(0, past.rest - 1)
+            worked, cpu = now.worked - past.worked, now.cpu - past.cpu
+            computing += cpu / elapsed
+            looks.append(
+                _Look(
+                    step,
+                    now,
+                    rate=(now.rows - past.rows) / elapsed,
+                    waited=(now.waited - past.waited) / elapsed,
+                    used=worked / elapsed / max(step.tuned_workers, 1),
+                    share=cpu / worked if worked else 0.0,
+                    cpus=self._cpus + cpu / elapsed,
+                )
+            )
+        for look in looks:
+            look.cpus -= computing
+        return looks
 
-    @staticmethod
-    def _move(step: Tunable, past: _Past, now: _Past, elapsed: float, cpus: float) -> None:
-        """Change its workers, or leave them. Other steps leave it so many processors."""
-        worked = now.worked - past.worked
-        waited = (now.waited - past.waited) / elapsed
-        share = (now.cpu - past.cpu) / worked if worked else 0.0
-        workers = step.tuned_workers
-        used = worked / elapsed / max(workers, 1)
-        if now.trial is not None:
-            if now.trial.settling:
-                now.trial.settling = False
-                return
-            if now.rate < now.trial.rate * _GAIN:
-                step.tuned_workers = now.trial.workers
-                now.rest = _PATIENCE
-            now.trial = None
-        elif waited > _WAITING and used > _IDLE and not now.rest and workers < step.most_workers:
-            if share < _COMPUTING:
-                wanted = workers * 2
-            elif cpus - workers * share > 0.5:
-                # What they would use if all worked: some may be starting still, or wait for a processor.
-                wanted = workers + 1
-            else:
-                return
-            now.trial = _Trial(workers, now.rate)
-            step.tuned_workers = min(wanted, step.most_workers)
-        elif waited < _WAITING / 5 and used < _IDLE and workers > 1 and worked:
-            step.tuned_workers = workers - 1
+    def _move(self, looks: list[_Look]) -> None:
+        """Change workers, or leave them."""
+        trial = self._trial
+        found = {id(look.step): look for look in looks}
+        tried = [found.pop(id(step)) for step in (trial.steps() if trial is not None else []) if id(step) in found]
+        others = list(found.values())
+        if trial is not None:
+            self._judge(trial, tried, others)
+        for look in others:
+            # With two trials at once, the gain of one would speak for the other.
+            if self._trial is None and trial is None and (more := look.more()) is not None:
+                self._trial = _Trial(look.rate)
+                self._trial.extend(look, *more)
+            elif look.idle:
+                look.step.tuned_workers -= 1
+
+    def _judge(self, trial: _Trial, tried: list[_Look], others: list[_Look]) -> None:
+        if trial.settling:
+            trial.settling = False
+            return
+        if tried and tried[0].rate >= trial.rate * trial.gain:
+            self._trial = None
+            return
+        if len(tried) == len(trial.before) and not any(look.holds_up and look.used > _BUSY for look in tried):
+            for look in others:
+                if (more := look.more()) is not None:
+                    trial.extend(look, *more)
+                    return
+        trial.take_back()
+        for look in tried:
+            look.past.rest = _PATIENCE
+        self._trial = None

@@ -5,6 +5,7 @@ been given before. Counting from the beginning of that turn makes every turn equ
 """
 
 from collections.abc import Sequence
+from functools import lru_cache
 
 import numpy as np
 
@@ -30,8 +31,12 @@ def shares(rows: int, done: int, length: int, sources: int) -> tuple[list[int], 
     return given, last, rest
 
 
-def weave(given: Sequence[int], done: int, length: int) -> Indices | None:
-    """The order that puts the sources' rows, one source after another, into turns; None if they are already."""
+@lru_cache(maxsize=4)
+def weave(given: tuple[int, ...], done: int, length: int) -> Indices | None:
+    """The order that puts the sources' rows, one source after another, into turns; None if they are already.
+
+    It is only to be read: as long as all sources have rows, the next block has the same.
+    """
     rows = sum(given)
     sources = len(given)
     if done + rows <= sources * length:

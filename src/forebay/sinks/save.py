@@ -13,6 +13,7 @@ from forebay.errors import PlanError
 from forebay.plan.fingerprint import function_name
 from forebay.run import Site
 from forebay.run.calls import Call, RowCalls
+from forebay.storage.folder import local_folder
 from forebay.storage.writer import ShardOf
 
 _NONE = (None, "NONE", "")
@@ -35,7 +36,7 @@ def folder_of(call: str, path: Any) -> str:
         raise PlanError(f"{call}(path={path!r}): path must be the name of a folder") from None
     if not text:
         raise PlanError(f"{call}(path={path!r}): path must be the name of a folder")
-    return os.fsdecode(text)
+    return local_folder(call, os.fsdecode(text))
 
 
 def shards_by(site: Site, shard_func: Callable[..., Any]) -> ShardOf:

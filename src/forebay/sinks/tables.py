@@ -47,6 +47,7 @@ class TableWriter(FilesWriter):
         self._leaves: tuple[Leaf, ...] = ()
         self._looked: list[Block] | None = []
         self._waiting: list[Block] = []
+        self._flushed = 0  # Rows, the first of those that wait comes after them.
         self._writer: Any = None
 
     def add(self, block: Block) -> None:
@@ -57,7 +58,7 @@ class TableWriter(FilesWriter):
                 raise PlanError(f"{self._call}(): elements hold no values, so there is nothing to write")
         block = block.ordered_as(self._structure)
         if block.structure != self._structure:
-            raise self._error(0, f"has the structure {block.structure}, earlier {self._structure}")
+            raise self._error(self._added, f"has the structure {block.structure}, earlier {self._structure}")
         leaves = self._leaves_of(block)
         if self._looked is not None:
             self._leaves = tuple(a.merged(b) for a, b in zip(self._leaves, leaves)) if self._leaves else leaves
@@ -68,6 +69,11 @@ class TableWriter(FilesWriter):
         self._widen(leaves)
         super().add(block)
 
+    @property
+    def _added(self) -> int:
+        """Rows so far, with those that are only looked at."""
+        return self.rows + sum(block.rows for block in self._looked or ())
+
     def _leaves_of(self, block: Block) -> tuple[Leaf, ...]:
         leaves: list[Leaf] = []
         for name, column in zip(column_names(block.structure), block.columns):
@@ -76,7 +82,7 @@ class TableWriter(FilesWriter):
                 if self._leaves:
                     self._leaves[len(leaves)].merged(leaf)
             except RowError as error:
-                raise self._error(error.row, f"{name} {error.text}") from None
+                raise self._error(self._added + error.row, f"{name} {error.text}") from None
             # A null is also how Arrow says NaT, so that dates are None only where they have to be.
             leaves.append(leaf if leaf.dtype.kind in "mM" else replace(leaf, nullable=True))
         return tuple(leaves)
@@ -95,10 +101,10 @@ class TableWriter(FilesWriter):
         before, rows = self._leaves, self.rows
         open_file = self._output is not None
         self._complete()
-        done, self._done, self._leaves, self._number, self.rows = self._done, [], wider, 0, 0
+        done, self._done, self._leaves, self._number, self.rows, self._flushed = self._done, [], wider, 0, 0, 0
         try:
             for output in done:
-                for block in self._again(output, before):
+                for block in self._again(output, before, rows):
                     super().add(block)
                 if output is not done[-1] or not open_file:
                     self._complete()
@@ -107,10 +113,10 @@ class TableWriter(FilesWriter):
                 output.discard()
         assert self.rows == rows
 
-    def _again(self, output: OutputFile, leaves: tuple[Leaf, ...]) -> Any:
+    def _again(self, output: OutputFile, leaves: tuple[Leaf, ...], misfit: int) -> Any:
         if output.temporary is None:
             raise self._error(
-                0,
+                misfit,
                 "has another shape or type than those before, and what is at a URL cannot be written again: "
                 "write to a local file, or make elements equal with map()",
             )
@@ -157,7 +163,8 @@ class TableWriter(FilesWriter):
             return
         pa = arrow()
         block = concat_blocks(waiting)
-        arrays = [self._encoded(leaf, column) for leaf, column in zip(self._leaves, block.columns)]
+        first, self._flushed = self._flushed, self._flushed + block.rows
+        arrays = [self._encoded(leaf, column, first) for leaf, column in zip(self._leaves, block.columns)]
         table = pa.Table.from_arrays(arrays, schema=self._schema)
         try:
             if self._kind == "parquet":
@@ -169,11 +176,11 @@ class TableWriter(FilesWriter):
         except Exception as error:
             raise DataError(f"{self._call}(): writing failed: {error}") from error
 
-    def _encoded(self, leaf: Leaf, column: Column) -> Any:
+    def _encoded(self, leaf: Leaf, column: Column, first: int) -> Any:
         try:
             return encode(leaf, column)
         except RowError as error:
-            raise self._error(error.row, f"{leaf.name} {error.text}") from None
+            raise self._error(first + error.row, f"{leaf.name} {error.text}") from None
 
     def end(self) -> None:
         """The last group, and the footer."""
@@ -193,8 +200,8 @@ class TableWriter(FilesWriter):
         self._writer = None
         self._waiting = []
 
-    def _error(self, row: int, text: str) -> DataError:
-        return DataError(f"{self._call}(), element {self.rows + row}: {text}")
+    def _error(self, element: int, text: str) -> DataError:
+        return DataError(f"{self._call}(), element {element}: {text}")
 
 
 class _Sink:

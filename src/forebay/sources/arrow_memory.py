@@ -13,7 +13,7 @@ from forebay.plan.fingerprint import digest, function_name
 from forebay.plan.node import UNKNOWN, Build, Node
 from forebay.run import Access, Operator, ReadRows, Setup
 from forebay.storage.table_files import cut, own_columns
-from forebay.storage.tables import TableForm, table_form
+from forebay.storage.tables import TableForm, picked, table_form
 
 _SAMPLED = 64
 
@@ -48,7 +48,7 @@ class ArrowRows(Node):
         for name in self.form.names:
             column = self.table.column(name)
             kind = column.type
-            if column.null_count or hasattr(kind, "storage_type") or kind.num_fields:
+            if column.null_count or hasattr(kind, "storage_type") or hasattr(kind, "value_type") or kind.num_fields:
                 # Nulls may be deeper than the column tells.
                 return None
             nulls[name] = False
@@ -110,7 +110,7 @@ class _Rows(Access):
         needed, first = np.unique(owners, return_index=True)
         bounds = [*first.tolist(), len(rows)]
         blocks = [
-            self._form.block(self._batches[batch].take(ascending[bounds[i] : bounds[i + 1]] - self._starts[batch]))
+            self._form.block(picked(self._batches[batch], ascending[bounds[i] : bounds[i + 1]] - self._starts[batch]))
             for i, batch in enumerate(needed.tolist())
         ]
         back = np.empty_like(order)

@@ -56,7 +56,8 @@ class Range(Node):
         if self.step == 0:
             raise PlanError("range(step=0): step must not be zero")
         rows = range(self.start, self.stop, self.step)
-        if rows and not all(-(2**63) <= row < 2**63 for row in (rows[0], rows[-1])):
+        ends = (*rows[:1], *rows[-1:])
+        if (self.stop - self.start) // self.step >= 2**63 - 1 or not all(-(2**63) <= row < 2**63 for row in ends):
             raise PlanError(f"range({self.start}, {self.stop}, {self.step}): the numbers do not fit into int64")
         if self.output_type.kind not in "iuf":
             raise PlanError(f"range(output_type={self.output_type}): output_type must be a number type")

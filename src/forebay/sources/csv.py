@@ -20,7 +20,7 @@ from forebay.plan.check import flag
 from forebay.plan.text import brief
 from forebay.run import Setup
 from forebay.sources.files import FileRows
-from forebay.sources.streamed import StreamedFiles, StreamedRows
+from forebay.sources.streamed import StreamedFile, StreamedFiles, StreamedRows
 
 TYPES = {np.dtype(name): number for number, name in enumerate(("int32", "int64", "float32", "float64"))} | {BYTES: 4}
 _MORE, _FAULT = 1, 2
@@ -59,6 +59,7 @@ class CsvRecords(StreamedFiles):
     names: tuple[bytes, ...] | None = None
 
     kind = "CsvDataset"
+    untold = ("structure", "names")
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -84,7 +85,9 @@ class CsvRecords(StreamedFiles):
         rows = _Records(self, path, at or 0, lease, setup)
         if at is None and self.header:
             try:
-                self._check_header(path, rows.header())
+                found = rows.header()
+                if found is not None:
+                    self._check_header(path, found)
             except FileError:
                 rows.close()
                 raise
@@ -114,13 +117,26 @@ class _Records(StreamedRows):
         self._node = node
         self._parser = node.parser()
         self._behind: int | None = None
+        self._fault: FileError | None = None  # Of the header, for the first read.
 
-    def header(self) -> list[bytes]:
-        """The fields of the first record, which is passed over."""
-        return read_fields(self, self._node.field_delim, self._node.use_quote_delim)
+    def header(self) -> list[bytes] | None:
+        """The fields of the first record, which is passed over. None if it is at fault, as the first read will say."""
+        delimiter, quotes = self._node.field_delim, self._node.use_quote_delim
+        try:
+            return read_fields(self, delimiter, quotes)
+        except FileError as error:
+            if not self.window.size or self._node.names is not None:
+                raise
+            # Where no names are compared, records behind it are as good as any.
+            self._fault = error
+            self._behind = csv_fields(self.window.data, self.last, ord(delimiter), quotes)[1][-1] or None
+            return None
 
     def read(self, rows: int) -> Block | None:
         """As many whole records as are at hand."""
+        if self._fault is not None:
+            header, self._fault = self._fault, None
+            raise header
         self.show(rows)
         while self.window.size:
             columns, (count, consumed, stop, fault, field, start, end, behind) = self._parser.parse(
@@ -145,7 +161,9 @@ class _Records(StreamedRows):
             named = f"field {field}" if column.name is None else f"field {field} ({column.name})"
             if fault == _MISSING:
                 return f"{named} is empty, and has no default"
-            return f"{named} is not a valid {column.dtype.name}: {brief(repr(text))}"
+            first = self.window.position == 0 and not self._node.header
+            hint = "; if this is a header: header=True" if first else ""
+            return f"{named} is not a valid {column.dtype.name}: {brief(repr(text))}{hint}"
         if fault == _FEW and self._node.select_cols:
             return f"column {self._node.select_cols[-1]} is wanted, and the record has {field} fields"
         return fault_text(fault, len(self._node.columns), field)
@@ -173,7 +191,7 @@ def fault_text(fault: int, wanted: int, found: int) -> str:
     }[fault]
 
 
-def read_fields(rows: StreamedRows, delimiter: str, quotes: bool) -> list[bytes]:
+def read_fields(rows: StreamedFile, delimiter: str, quotes: bool) -> list[bytes]:
     """The fields of the next record, however many. FileError if there is no record."""
     while rows.window.fill():
         fields, (count, consumed, stop, fault, field, start, _, _) = csv_fields(

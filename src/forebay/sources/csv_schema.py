@@ -13,7 +13,7 @@ from forebay.block.strings import Strings
 from forebay.errors import FileError, PlanError
 from forebay.plan.check import whole_number
 from forebay.sources.csv import TYPES, CsvField, CsvRecords, read_fields
-from forebay.sources.streamed import Look, StreamedRows
+from forebay.sources.streamed import Look, StreamedFile
 
 _WHOLE = re.compile(rb"\s*[+-]?[0-9]+\s*")
 _ORDER = tuple(np.dtype(name) for name in ("int32", "int64", "float32", "float64")) + (BYTES,)
@@ -118,7 +118,8 @@ def table_fields(
         names = [_text(field, i) for i, field in enumerate(raw)]
     else:
         names = [str(name) for name in column_names]
-    twice = sorted({name for name in names if names.count(name) > 1})
+    place = {name: i for i, name in enumerate(names)}
+    twice = sorted({name for i, name in enumerate(names) if place[name] != i})
     if twice:
         raise PlanError(f"{call}(): there are several columns {', '.join(map(repr, twice))}; give column_names")
     wanted = _wanted(call, names, select_columns)
@@ -128,7 +129,7 @@ def table_fields(
     if unknown:
         types = _inferred(look, names, dialect, whole_number(call, "num_rows_for_inference", rows_for_inference, 1))
         for name in unknown:
-            dtype = types[names.index(name)]
+            dtype = types[place[name]]
             declared[name] = CsvField(dtype, b"" if dtype == BYTES else 0, name)
     if label_name is not None and label_name not in kept:
         raise PlanError(f"{call}(label_name={label_name!r}): the columns are {kept}")
@@ -182,9 +183,8 @@ def _declared(call: str, kept: list[str], defaults: Any) -> dict[str, CsvField]:
 
 def _structure(kept: list[str], label: str | None) -> tuple[Structure, tuple[int, ...]]:
     """Dicts of all columns, or of those but the label beside it."""
-    features = [name for name in kept if name != label]
-    element: Any = dict.fromkeys(features, 0)
-    order = [kept.index(name) for name in features]
+    order = [i for i, name in enumerate(kept) if name != label]
+    element: Any = dict.fromkeys((kept[i] for i in order), 0)
     if label is not None:
         element = (element, 0)
         order.append(kept.index(label))
@@ -193,21 +193,11 @@ def _structure(kept: list[str], label: str | None) -> tuple[Structure, tuple[int
 
 def _header(look: Look, dialect: dict[str, Any]) -> list[bytes]:
     setup = look.setup()
-    rows = _Start(look, look.path, 0, setup.ledger.lease("header"), setup)
+    rows = StreamedFile(look, look.path, 0, setup.ledger.lease("header"), setup)
     try:
         return read_fields(rows, dialect["field_delim"], dialect["use_quote_delim"])
     finally:
         rows.close()
-
-
-class _Start(StreamedRows):
-    def read(self, rows: int) -> None:
-        """Only the header is read."""
-        raise NotImplementedError
-
-    def recover(self) -> bool:
-        """Nothing is read behind a fault."""
-        return False
 
 
 def _inferred(look: Look, names: list[str], dialect: dict[str, Any], most: int) -> list[np.dtype[Any]]:

@@ -9,11 +9,11 @@ import numpy as np
 from forebay.block import Block, Indices, concat_blocks
 from forebay.ledger import Lease, Ledger
 from forebay.run import Setup
-from forebay.run.spill import SpillStore
+from forebay.run.spill_room import SpillStore
 from forebay.run.spilled_rows import SpilledRows
 
 # The part of the budget that decoded groups may take up: a quarter.
-_SHARE = 4
+DECODED_SHARE = 4
 
 
 class DecodedGroups:
@@ -38,14 +38,16 @@ class DecodedGroups:
     def __reduce__(self) -> Any:
         return DecodedGroups, (self._starts, self._pieces)
 
-    def within(self, setup: Setup) -> None:
+    def within(self, setup: Setup) -> Lease:
         """The budget of whoever reads now. What was kept for somebody before counts in it from now on."""
         with self._lock:
             self._spill = setup.spill
             if self._ledger is not setup.ledger:
                 self._ledger = setup.ledger
-                self._lease = setup.ledger.lease("decoded groups")
+                self._lease = setup.ledger.lease("decoded row groups")
                 self._lease.note(self._bytes)
+            assert self._lease is not None
+            return self._lease
 
     def gather(self, rows: Indices) -> Block:
         """These rows, which come in ascending order."""
@@ -87,7 +89,7 @@ class DecodedGroups:
     def _granted(self, size: int) -> bool:
         if self._lease is None or self._ledger is None:
             return True
-        return size <= self._ledger.budget // _SHARE and self._lease.ask(size)
+        return size <= self._ledger.budget // DECODED_SHARE and self._lease.ask(size)
 
     def _to_disk(self, block: Block, at: int) -> int:
         if self._spilled is None:

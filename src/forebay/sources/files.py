@@ -3,24 +3,23 @@
 import os
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
+from contextlib import closing
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
 from forebay.block import START, Block, Cursor, Indices, concat_blocks
-from forebay.errors import FileError, PlanError
+from forebay.errors import FileError, PlanError, place
 from forebay.ledger import Lease
-from forebay.plan.check import keep_whole
 from forebay.plan.fingerprint import digest
-from forebay.plan.node import UNKNOWN, Build, Node
-from forebay.plan.text import brief
+from forebay.plan.node import UNKNOWN, Build
+from forebay.plan.skips import Skips
+from forebay.plan.text import brief, exact
 from forebay.run import Access, Operator, Pace, ReadRows, Setup
-from forebay.sources.slices import Slices, slices
-
-MAX_ERRORS = 100
-"""How many faults of one file are passed over if nothing else is said."""
+from forebay.run.faults import Faults
+from forebay.sources.slices import Slices, slices_of
 
 
 class FileRows(ABC):
@@ -38,6 +37,11 @@ class FileRows(ABC):
         At a fault, the rows before it; with the next call, FileError.
         """
 
+    @property
+    def offset(self) -> int | None:
+        """The byte at which the next row begins, in formats that tell their places so."""
+        return None
+
     @abstractmethod
     def recover(self) -> bool:
         """After a FileError: go on behind what cannot be read. False if that is the rest of the file."""
@@ -52,9 +56,13 @@ class FileIndex(ABC):
 
     length: int
 
-    def within(self, setup: Setup) -> None:
-        """Told before reading: the budget and the disk that rows kept between reads may use."""
-        return
+    def within(self, setup: Setup) -> list[Lease]:
+        """As ``Access.within``."""
+        return []
+
+    def origin(self, row: int) -> str | None:
+        """The place of a row in the file, in formats that know it."""
+        return None
 
     @abstractmethod
     def read(self, start: int, stop: int) -> Block:
@@ -66,7 +74,7 @@ class FileIndex(ABC):
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class FilesNode(Node):
+class FilesNode(Skips):
     """The rows of all files, one file after another.
 
     With ``on_error="skip"``, what cannot be read is passed over and logged, up to `max_errors` times in each file; a
@@ -74,13 +82,12 @@ class FilesNode(Node):
     """
 
     files: tuple[str, ...]
-    on_error: str = "raise"
-    max_errors: int = MAX_ERRORS
+
+    untold: ClassVar[tuple[str, ...]] = ()
+    """Fields that say nothing to a reader of the plan that others do not say as well."""
 
     def __post_init__(self) -> None:
-        if self.on_error not in ("raise", "skip"):
-            raise PlanError(f"{self.kind}(on_error={self.on_error!r}): on_error must be 'raise' or 'skip'")
-        keep_whole(self, "max_errors", 0)
+        self.check_errors()
 
     @abstractmethod
     def open(self, path: str, at: Any, lease: Lease, setup: Setup) -> FileRows:
@@ -89,6 +96,10 @@ class FilesNode(Node):
     def index(self, path: str) -> FileIndex | None:
         """The rows of a file by number, where the format and the user's arguments allow it. Called once per file."""
         return None
+
+    def reads(self) -> tuple[str, ...]:
+        """All files."""
+        return self.files
 
     @cached_property
     def indexes(self) -> "tuple[FileIndex, ...] | None":
@@ -123,8 +134,8 @@ class FilesNode(Node):
 
     def describe(self) -> str:
         """The first of the files, and how many there are."""
-        params = {name: value for name, value in self.params().items() if name != "files"}
-        given = self._arguments(params | self.settings(), lambda name, value: repr(value))
+        params = {name: value for name, value in self.params().items() if name not in ("files", *self.untold)}
+        given = self._arguments(params | self.settings(), lambda name, value: brief(repr(value)))
         names = brief(repr(self.files[0])) if self.files else "no files"
         more = f" and {len(self.files) - 1} more" if len(self.files) > 1 else ""
         return f"{self.kind}({names}{more}{', ' if given else ''}{given})"
@@ -132,7 +143,7 @@ class FilesNode(Node):
     def signature(self) -> str:
         """The files by name, wherever they lie now."""
         params = {name: value for name, value in self.params().items() if name != "files"}
-        given = self._arguments(params, lambda name, value: repr(value))
+        given = self._arguments(params, lambda name, value: exact(brief(repr(value)), repr(value)))
         return f"{self.kind}({len(self.files)} files{', ' if given else ''}{given})#{_names_digest(self.files)}"
 
 
@@ -150,14 +161,14 @@ class _ReadFiles(Operator):
         self._rows: FileRows | None = None
         self._file = 0
         self._at: Any = None  # Where to open the file, as long as it is not open.
-        self._faults = 0
+        self._faults = Faults(node.tolerance, self.meter)  # Of the present file.
 
     def seek(self, cursor: Cursor, epoch: int) -> int:
         """To the row that the state names; those behind it are for the caller to drop."""
         self._close_file()
         self._given = -cursor.skip
         state = cursor.state or {"file": 0, "at": None, "faults": 0}
-        self._file, self._at, self._faults = state["file"], state["at"], state["faults"]
+        self._file, self._at, self._faults.count = state["file"], state["at"], state["faults"]
         if self._file > len(self._node.files):
             raise ValueError(f"not a state of {self.site}: {state!r}")
         return cursor.skip
@@ -167,7 +178,7 @@ class _ReadFiles(Operator):
         while self._file < len(self._node.files):
             try:
                 rows = self._opened()
-                state = {"file": self._file, "at": rows.at, "faults": self._faults}
+                state = {"file": self._file, "at": rows.at, "faults": self._faults.count}
                 block = rows.read(self._wanted())
             except FileError as error:
                 self._pass_over(error)
@@ -192,24 +203,39 @@ class _ReadFiles(Operator):
     def _pass_over(self, error: FileError) -> None:
         """Go on behind a fault, or raise it."""
         error = error.read_by(str(self.site))
-        if self._node.on_error == "raise":
-            raise error
-        if self._faults >= self._node.max_errors:
-            reason = f"{error.reason}; {self._faults} faults of this file were passed over before (max_errors)"
-            raise FileError(error.path, reason, error.offset, error.step) from error
-        self._faults += 1
-        log_skipped(error)
+        if not self._faults.passes(error):
+            raise self._faults.refused(error)
+        self._faults.add(error)
         if self._rows is None or not self._rows.recover():
             self._next_file()
 
     def _next_file(self) -> None:
         self._close_file()
-        self._file, self._at, self._faults = self._file + 1, None, 0
+        self._file, self._at, self._faults.count = self._file + 1, None, 0
 
     def _close_file(self) -> None:
         rows, self._rows = self._rows, None
         if rows is not None:
             rows.close()
+
+    def origin(self, cursor: Cursor) -> str | None:
+        """The file, and the place in it where the format tells that, found by reading the block again up to there."""
+        state = cursor.state or {"file": 0, "at": None}
+        path = self._node.files[state["file"]]
+        offset: int | None = None
+        lease = self._setup.ledger.lease(str(self.site))
+        try:
+            with closing(self._node.open(path, state["at"], lease, self._setup)) as rows:
+                left = cursor.skip
+                while left and (block := rows.read(left)) is not None:
+                    left -= block.rows
+                offset = rows.offset
+        except FileError:
+            # The name alone still helps.
+            offset = None
+        finally:
+            lease.release()
+        return place(path, offset)
 
     def held(self) -> tuple[int, float]:
         """What has been read of a file and not made into rows yet."""
@@ -229,10 +255,14 @@ class _IndexedFiles(Access):
         self._starts = np.concatenate([[0], np.cumsum([index.length for index in indexes])]).astype(np.int64)
         super().__init__(int(self._starts[-1]))
 
-    def within(self, setup: Setup) -> None:
+    def within(self, setup: Setup) -> list[Lease]:
         """For each file."""
-        for index in self._indexes:
-            index.within(setup)
+        return [lease for index in self._indexes for lease in index.within(setup)]
+
+    def origin(self, row: int, epoch: int) -> str | None:
+        """As its file knows it."""
+        file = int(np.searchsorted(self._starts, row, "right")) - 1
+        return self._indexes[file].origin(row - int(self._starts[file]))
 
     def read(self, start: int, stop: int, epoch: int) -> Block:
         """In one piece from each file."""
@@ -280,10 +310,14 @@ class FileNames(Slices):
         """The files by name, wherever they lie now."""
         return f"files({self.length})#{_names_digest(self.columns[0].rows())}"
 
+    def reads(self) -> tuple[str, ...]:
+        """The files that the next step opens."""
+        return tuple(self.columns[0].rows())
+
     @staticmethod
     def of(paths: tuple[str, ...], where: str, label: str | None = None) -> "FileNames":
         """The node of these paths."""
-        made = slices(np.array(paths, object), label, where)
+        made = slices_of(np.array(paths, object), label, where)
         return FileNames(structure=made.structure, columns=made.columns, length=made.length, label=label, where=where)
 
 
@@ -306,10 +340,3 @@ def paths_of(call: str, filenames: Any) -> tuple[str, ...]:
         except TypeError:
             raise PlanError(f"{call}({brief(repr(filenames))}): {each!r} is not a path") from None
     return tuple(paths)
-
-
-def log_skipped(error: FileError) -> None:
-    """What was left out, in the log of the program."""
-    import logging
-
-    logging.getLogger("forebay").warning("skipped: %s", error)

@@ -16,7 +16,8 @@ from forebay.errors import FileError, PlanError
 from forebay.ledger import Lease
 from forebay.plan.check import keep_whole
 from forebay.run import Setup
-from forebay.sources.files import FileIndex, FileRows, log_skipped
+from forebay.run.faults import Faults
+from forebay.sources.files import FileIndex, FileRows
 from forebay.sources.streamed import StreamedFiles, StreamedRows
 from forebay.storage.files import Bytes, InputFile, open_file
 
@@ -85,9 +86,10 @@ class FixedLengthRecords(StreamedFiles):
         )
 
     def _pass_over(self, error: FileError) -> None:
-        if self.on_error == "raise" or not self.max_errors:
+        faults = Faults(self.tolerance)
+        if not faults.passes(error):
             raise error
-        log_skipped(error.read_by(str(self.site)))
+        faults.add(error.read_by(str(self.site)))
 
 
 class _Numbered(FileIndex):

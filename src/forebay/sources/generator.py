@@ -14,7 +14,6 @@ from forebay.block import Block, Cursor, RowBuilder, RowError, TensorSpec, flatt
 from forebay.block.leaf import detached
 from forebay.block.spec import BYTES, OBJECT, TEXT
 from forebay.errors import ForebayError, PlanError
-from forebay.plan.check import function
 from forebay.plan.fingerprint import function_name
 from forebay.plan.node import UNKNOWN, Build, Node
 from forebay.run import Operator, Pace, Setup
@@ -31,7 +30,11 @@ class Generator(Node):
     kind = "from_generator"
 
     def __post_init__(self) -> None:
-        function(self.kind, "generator", self.generator)
+        if not callable(self.generator):
+            raise PlanError(
+                f"from_generator(generator={self.generator!r}): generator must be a function that returns an iterator, "
+                "so that every iteration can begin anew: from_generator(lambda: ...)"
+            )
         if not isinstance(self.args, (tuple, list)):
             raise PlanError(f"from_generator(args={self.args!r}): args must be a tuple of arguments")
         if self.output_signature is not None:

@@ -18,6 +18,12 @@ _INEXACT = "BufferShuffled"
 def huggingface_source(dataset: Any, columns: Any, label: str | None, where: str) -> Node:
     """The node of a dataset of theirs, told apart by what it has: the library is not imported."""
     if hasattr(dataset, "data") and hasattr(dataset, "_indices") and hasattr(dataset.data, "table"):
+        if getattr(dataset, "_format_type", None) == "custom":
+            # Unlike other formats, which say what kind of array comes out, it may make something else of every row.
+            raise PlanError(
+                "from_huggingface(): the dataset has a transform (set_transform), which its table knows nothing of: "
+                "map() the function here over dataset.with_format(None), or give the dataset to from_indexable()"
+            )
         table, chosen = dataset.data.table, list(dataset.column_names)
         if columns is not None:
             chosen = list(columns)

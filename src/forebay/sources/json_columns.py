@@ -32,6 +32,10 @@ _ACCEPTED: dict[str, frozenset[type[Any]]] = {
 }
 
 
+_DEEPEST = 64
+"""How many axes NumPy's arrays may have, and how many dicts an element may have in one another."""
+
+
 class Unfit(Exception):
     """An object that does not fit the columns: its number, and why."""
 
@@ -49,6 +53,11 @@ class JsonLeaf:
     dtype: np.dtype[Any]
     shape: tuple[int | None, ...] | None = ()
     default: Any = None
+
+    def __repr__(self) -> str:
+        shape = "" if self.shape == () else f"[{'...' if self.shape is None else ', '.join(map(str, self.shape))}]"
+        default = "" if self.default is None else f"={self.default!r}"
+        return f"{self.name}:{dtype_name(self.dtype)}{shape}{default}"
 
 
 def columns_of(structure: Structure, leaves: tuple[JsonLeaf, ...], objects: list[Any]) -> list[Column]:
@@ -93,38 +102,65 @@ def _scalars(dtype: np.dtype[Any], values: list[Any]) -> Column | None:
     kinds = set(map(type, values))
     if not kinds <= _ACCEPTED.get(dtype.kind, frozenset()):
         return None
-    if dtype.kind in "SU":
-        return Strings.of([value.encode() for value in values] if dtype == BYTES else values, (), dtype == TEXT)
     try:
+        if dtype.kind in "SU":
+            return Strings.of([value.encode() for value in values] if dtype == BYTES else values, (), dtype == TEXT)
         return Dense(np.array(values, dtype))
-    except OverflowError:
+    except (OverflowError, UnicodeEncodeError):
+        # Some value does not fit, and is found one by one.
         return None
 
 
 def _value(leaf: JsonLeaf, row: int, value: Any) -> Any:
     """One value as the leaf wants it."""
     flat = _items(value)
+    if flat is None:
+        raise Unfit(row, f"{leaf.name} has lists in more than {_DEEPEST} others, which no array holds")
     accepted = _ACCEPTED.get(leaf.dtype.kind, frozenset())
     if not set(map(type, flat)) <= accepted:
         raise Unfit(row, f"{leaf.name} is {brief(repr(value))}, not {dtype_name(leaf.dtype)}")
-    if leaf.dtype in (BYTES, TEXT):
-        if leaf.dtype == BYTES:
-            flat = [item.encode() for item in flat]
-        array = np.fromiter(flat, object, len(flat)).reshape(np.shape(np.array(value, object)))
-    else:
-        try:
+    try:
+        if leaf.dtype in (BYTES, TEXT):
+            if leaf.dtype == BYTES:
+                flat = [item.encode() for item in flat]
+            array = np.fromiter(flat, object, len(flat)).reshape(_shape(value))
+        else:
             array = np.array(value, leaf.dtype)
-        except (ValueError, OverflowError) as error:
-            raise Unfit(row, f"{leaf.name} is {brief(repr(value))}: {error}") from None
+    except (ValueError, OverflowError) as error:
+        raise Unfit(row, f"{leaf.name} is {brief(repr(value))}: {error}") from None
     if leaf.shape is not None and not TensorSpec(leaf.shape, leaf.dtype).accepts(array.shape, leaf.dtype):
         raise Unfit(row, f"{leaf.name} has the shape {array.shape}, and {leaf.shape} was expected")
     return array[()] if array.ndim == 0 else array
 
 
-def _items(value: Any) -> list[Any]:
+def _items(value: Any) -> list[Any] | None:
+    """What is in lists, however deep; None if that is deeper than arrays go."""
     if not isinstance(value, list):
         return [value]
-    return [item for part in value for item in _items(part)]
+    found: list[Any] = []
+    # Not by calls of itself, which a hostile line would run out of.
+    levels = [iter(value)]
+    while levels:
+        for item in levels[-1]:
+            if isinstance(item, list):
+                levels.append(iter(item))
+                break
+            found.append(item)
+        else:
+            levels.pop()
+        if len(levels) > _DEEPEST:
+            return None
+    return found
+
+
+def _shape(value: Any) -> tuple[int, ...]:
+    """Of lists that are all alike; ValueError if they are not."""
+    if not isinstance(value, list):
+        return ()
+    shapes = {_shape(item) for item in value}
+    if len(shapes) > 1:
+        raise ValueError("its lists are not all of one length")
+    return (len(value), *(shapes.pop() if shapes else ()))
 
 
 def declared(call: str, spec: Any, defaults: Any) -> tuple[Structure, tuple[JsonLeaf, ...]]:
@@ -185,26 +221,27 @@ def _with_defaults(call: str, leaves: tuple[JsonLeaf, ...], defaults: Any) -> tu
     return tuple(made)
 
 
-def _merged(values: list[Any]) -> Any:
+def _merged(values: list[Any], depth: int = 0) -> Any:
     """What the first of these values is: a dict of leaves, with the keys of all dicts, or a leaf.
 
     Others that are something else are faults of their lines, when those are read.
     """
     present = [value for value in values if value is not None]
-    if present and isinstance(present[0], dict):
+    # Deeper than that, objects stay as Python has them: a structure may not be of any depth that a line asks for.
+    if present and isinstance(present[0], dict) and depth < _DEEPEST:
         dicts = [value for value in present if isinstance(value, dict)]
         keys = dict.fromkeys(key for value in dicts for key in value)
         if keys:
-            return {key: _merged([value.get(key) for value in dicts]) for key in keys}
+            return {key: _merged([value.get(key) for value in dicts], depth + 1) for key in keys}
     return JsonLeaf("", *_leaf_type(present))
 
 
 def _leaf_type(present: list[Any]) -> tuple[np.dtype[Any], tuple[int | None, ...] | None]:
     """Of the first value that tells; whole numbers become float64 where others are not whole."""
-    first = next((value for value in present if _items(value)), None)
-    kinds = set(map(type, _items(first)))
+    first = next((value for value in present if _items(value) != []), None)
+    kinds = set(map(type, _items(first) or [[]]))
     if kinds <= {int, float}:
-        others = [set(map(type, _items(value))) for value in present]
+        others = [set(map(type, _items(value) or ())) for value in present]
         kinds = {float} if any(float in each for each in others if each <= {int, float}) else {int}
     dtype = _SCALARS.get(next(iter(kinds))) if len(kinds) == 1 else None
     # Objects in lists, lists of several kinds, or nothing but null: any value is good, as Python has it.

@@ -19,7 +19,7 @@ from forebay.plan.text import brief
 from forebay.run import Setup
 from forebay.sources.files import FileRows
 from forebay.sources.json_columns import JsonLeaf, Unfit, columns_of
-from forebay.sources.streamed import Look, StreamedFiles, StreamedRows
+from forebay.sources.streamed import Look, StreamedFile, StreamedFiles, StreamedRows
 
 
 def _loader() -> Callable[[bytes], Any]:
@@ -48,6 +48,7 @@ class JsonLines(StreamedFiles):
     leaves: tuple[JsonLeaf, ...]
 
     kind = "from_json"
+    untold = ("structure",)
 
     def spec(self, *inputs: Any) -> Any:
         """As declared, or as the first objects showed."""
@@ -58,7 +59,7 @@ class JsonLines(StreamedFiles):
         return _Objects(self, path, at or 0, lease, setup)
 
 
-class _Parsed(StreamedRows):
+class _Parsed(StreamedFile):
     """Lines as Python objects."""
 
     def __init__(self, node: StreamedFiles | Look, path: str, at: int, lease: Lease, setup: Setup) -> None:
@@ -118,7 +119,7 @@ class _Parsed(StreamedRows):
             return False
 
 
-class _Objects(_Parsed):
+class _Objects(_Parsed, StreamedRows):
     def __init__(self, node: JsonLines, path: str, at: int, lease: Lease, setup: Setup) -> None:
         super().__init__(node, path, at, lease, setup)
         self._node = node
@@ -144,16 +145,10 @@ class _Objects(_Parsed):
         raise fault
 
 
-class _First(_Parsed):
-    def read(self, rows: int) -> None:
-        """Only objects are looked at."""
-        raise NotImplementedError
-
-
 def first_objects(look: Look, rows: int, skip: bool) -> list[Any]:
     """The first objects of a file, as far as they can be read."""
     setup = look.setup()
-    first = _First(look, look.path, 0, setup.ledger.lease("inference"), setup)
+    first = _Parsed(look, look.path, 0, setup.ledger.lease("inference"), setup)
     objects: list[Any] = []
     try:
         while len(objects) < rows:

@@ -15,7 +15,7 @@ from forebay.block.ragged import gather
 from forebay.block.spans import Spans
 from forebay.block.spec import BYTES
 from forebay.block.strings import Strings
-from forebay.errors import FileError, PlanError
+from forebay.errors import FileError, PlanError, place
 from forebay.ledger import Lease
 from forebay.plan.check import flag
 from forebay.run import Setup
@@ -110,6 +110,10 @@ class _IndexedLines(FileIndex):
         # The last of them is the end of the file, whether or not a line feed stands there.
         self._places = places if int(places[-1]) == file.size else np.append(places, file.size)
         self.length = len(self._places) - 1
+
+    def origin(self, row: int) -> str:
+        """Where it begins."""
+        return place(self._file.path, int(self._places[row]))
 
     def read(self, start: int, stop: int) -> Block:
         """In one piece."""

@@ -4,6 +4,8 @@ from collections.abc import Iterator, KeysView, Mapping, ValuesView
 from collections.abc import Set as AbstractSet
 from typing import Any
 
+import numpy as np
+
 from forebay.block import Column
 from forebay.block.objects import Objects
 from forebay.block.structure import is_container
@@ -57,6 +59,8 @@ def check_not_mixed(call: str, path: str, leaf: Any, column: Column) -> None:
 
 def misfit_in(leaf: Any, row: int) -> str:
     """Where a value of another type stands in a column, and what it probably is."""
+    if isinstance(leaf, (type, np.generic)) or (isinstance(leaf, np.ndarray) and not leaf.ndim):
+        return ""
     if not hasattr(leaf, "__len__") or len(leaf) <= row:
         return ""
     # Only NaN differs from itself. It need not be the row complained about: it may have come first.

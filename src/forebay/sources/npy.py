@@ -1,7 +1,8 @@
-"""Arrays in ``.npy`` files, and in ``.npz`` archives that are not compressed: ``Dataset.from_npy``.
+"""Arrays in ``.npy`` files and ``.npz`` archives: ``Dataset.from_npy``.
 
 Rows are read by number, with one read for each run of them; nothing else of the file is ever loaded. A row's place
-follows from its number.
+follows from its number. In archives that are compressed it does not: if there is one, all files are read in order, and
+compressed ones from their start on to wherever the rows are that are wanted. A place is a row's number in any case.
 """
 
 import ast
@@ -16,22 +17,27 @@ import numpy as np
 from forebay.block import LEAF, Block, Indices, TensorSpec, column_from_array
 from forebay.errors import FileError
 from forebay.ledger import Lease
+from forebay.plan.node import UNKNOWN
 from forebay.run import Setup
 from forebay.sources.files import FileIndex, FileRows, FilesNode
-from forebay.storage.files import InputFile, open_file
-from forebay.storage.zip_members import stored_members
+from forebay.storage.files import Bytes, InputFile, open_file
+from forebay.storage.streams import Stream, open_stream
+from forebay.storage.zip_members import DEFLATED, STORED, Member, MemberStream, stored_members
 
 _MAGIC = b"\x93NUMPY"
 _LONGEST_HEADER = 1 << 16
+# Rows without bytes cost a file nothing to claim, and whoever reads them a lot.
+_MOST_EMPTY = 1 << 24
 
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """Where an array lies in a file."""
+    """Where an array lies in a file, or in what a compressed member of it unfolds to."""
 
     dtype: np.dtype[Any]
     shape: tuple[int, ...]
     offset: int
+    member: Member | None = None
 
     @property
     def row_bytes(self) -> int:
@@ -70,13 +76,25 @@ class NpyRows(FilesNode):
         layout = self.layouts[0][1]
         return TensorSpec(layout.shape[1:], layout.dtype)
 
-    def open(self, path: str, at: Any, lease: Lease, setup: Setup) -> FileRows:
-        """Never: all files have an index."""
-        raise NotImplementedError
+    def cardinality(self) -> int:
+        """What the headers say."""
+        return UNKNOWN if self.skips else sum(layout.shape[0] for _, layout in self.layouts)
 
-    def index(self, path: str) -> FileIndex:
-        """Always."""
-        return _Rows(*self.layouts[self.files.index(path)])
+    def open(self, path: str, at: int | None, lease: Lease, setup: Setup) -> FileRows:
+        """From a row's number on."""
+        file, layout = self.layouts[self.files.index(path)]
+        if layout.row_bytes > setup.ledger.budget:
+            raise FileError(
+                path,
+                f"a row has {layout.row_bytes:,} bytes, and the budget is {setup.ledger.budget:,} (Options.memory)",
+            )
+        most = max(1, setup.block_bytes // max(layout.row_bytes, 1))
+        return _RowsInOrder(file, layout, at or 0, lease, most)
+
+    def index(self, path: str) -> FileIndex | None:
+        """Of what is not compressed."""
+        file, layout = self.layouts[self.files.index(path)]
+        return _Rows(file, layout) if layout.member is None else None
 
 
 class _Rows(FileIndex):
@@ -101,9 +119,61 @@ class _Rows(FileIndex):
         data = np.empty(rows * layout.row_bytes, np.uint8)
         if len(data):
             self._file.read_ranges(starts, stops, data)
-        values = data.view(layout.dtype) if layout.dtype.itemsize else np.zeros(0, layout.dtype)
-        values = values.reshape(rows, *layout.shape[1:])
-        return Block(LEAF, [column_from_array(values, owned=True)], rows)
+        return _block(layout, data, rows)
+
+
+class _RowsInOrder(FileRows):
+    """The rows of one array, one after another."""
+
+    def __init__(self, file: InputFile, layout: Layout, at: int, lease: Lease, most: int) -> None:
+        self.at = at
+        self._layout = layout
+        self._lease = lease
+        self._most = most
+        self._path = file.path
+        self._torn = False  # Whether the next row could not be read as a whole.
+        start = layout.offset + at * layout.row_bytes
+        self._file, self._ahead = file, file.in_order(lease)
+        self._stream: Stream = (
+            open_stream(self._ahead, None, lease, start)
+            if layout.member is None
+            else MemberStream(self._ahead, layout.member, start)
+        )
+
+    def read(self, rows: int) -> Block | None:
+        """As many as make a block."""
+        rows = min(rows, self._most, self._layout.shape[0] - self.at)
+        if not rows or self._torn:
+            # Only here does a compressed member tell what is wrong with it.
+            self._stream.read(np.empty(int(self._layout.member is not None), np.uint8))
+        if not rows:
+            return None
+        data = np.empty(rows * self._layout.row_bytes, np.uint8)
+        self._lease.note(len(data))
+        got = 0 if self._torn else self._stream.read(data)
+        if got < len(data):
+            self._torn = True
+            rows = got // self._layout.row_bytes
+            if not rows:
+                raise FileError(self._path, f"ends before row {self.at:,} of {self._layout.shape[0]:,}")
+        self.at += rows
+        return _block(self._layout, data[: rows * self._layout.row_bytes], rows)
+
+    def recover(self) -> bool:
+        """Nothing behind a fault can be trusted."""
+        return False
+
+    def close(self) -> None:
+        """The file stays open for others."""
+        if self._ahead is not self._file:
+            self._ahead.close()
+        self._lease.release()
+
+
+def _block(layout: Layout, data: Bytes, rows: int) -> Block:
+    values = data.view(layout.dtype) if layout.dtype.itemsize else np.zeros(0, layout.dtype)
+    values = values.reshape(rows, *layout.shape[1:])
+    return Block(LEAF, [column_from_array(values, owned=True)], rows)
 
 
 def array_members(path: str) -> list[str]:
@@ -117,34 +187,37 @@ def array_members(path: str) -> list[str]:
 
 def array_layout(file: InputFile, member: str | None) -> Layout:
     """Where the array lies, after every check that can be made without reading it."""
-    begin, end = 0, file.size
+    begin, size = 0, file.size
+    packed: Member | None = None
     if member is not None:
         members = stored_members(file)
         if f"{member}.npy" not in members:
             raise FileError(file.path, f"holds no array {member!r}, only {[n.removesuffix('.npy') for n in members]}")
-        begin, end, method = members[f"{member}.npy"]
-        if method:
-            raise FileError(
-                file.path,
-                f"its array {member!r} is compressed, so that rows cannot be read from it one by one: write it with "
-                "numpy.savez, or give np.load(...)[name] to from_tensor_slices if it fits into memory",
-                begin,
-            )
-    head = _bytes(file, begin, min(12, end - begin))
+        packed = members[f"{member}.npy"]
+        begin, size = packed.begin, packed.size
+        if packed.method not in (STORED, DEFLATED):
+            how = f"its array {member!r} is compressed by method {packed.method} of zip, which NumPy does not write"
+            raise FileError(file.path, how, begin)
+        if packed.method == STORED:
+            size = packed.end - packed.begin
+            packed = None
+    head = _start(file, begin, size, packed)
     if head[:6] != _MAGIC or len(head) < 10:
         raise FileError(file.path, "is not a .npy file: it does not begin as one", begin)
     short = head[6] == 1
     if head[6] not in (1, 2, 3) or (not short and len(head) < 12):
         raise FileError(file.path, f"has version {head[6]}.{head[7]} of the .npy format, which is not known", begin)
     (length,) = struct.unpack_from("<H" if short else "<I", head, 8)
-    start = begin + (10 if short else 12)
-    if length > min(_LONGEST_HEADER, end - start):
+    start = 10 if short else 12
+    if length > min(_LONGEST_HEADER, len(head) - start):
         raise FileError(file.path, f"its header says that it is {length:,} bytes long, which it is not", begin)
-    dtype, fortran, shape = _header(file.path, _bytes(file, start, length), begin)
+    dtype, fortran, shape = _header(file.path, head[start : start + length], begin)
     if dtype.hasobject:
         raise FileError(file.path, "holds pickled objects, which could run any code and are refused", begin)
     if dtype.names is not None:
         raise FileError(file.path, "holds records with named fields; save each field as an array of its own", begin)
+    if not dtype.itemsize:
+        raise FileError(file.path, f"holds values of no bytes ({dtype.str})", begin)
     if not shape:
         raise FileError(file.path, "holds a single value, which has no rows", begin)
     if fortran and sum(size > 1 for size in shape) > 1:
@@ -153,8 +226,13 @@ def array_layout(file: InputFile, member: str | None) -> Layout:
             "is stored column by column; save it with numpy.save(path, numpy.ascontiguousarray(array))",
             begin,
         )
-    layout = Layout(dtype, shape, start + length)
-    wanted, there = layout.row_bytes * shape[0], end - layout.offset
+    offset = start + length
+    layout = Layout(dtype, shape, offset if packed is not None else begin + offset, packed)
+    if not layout.row_bytes and shape[0] > _MOST_EMPTY:
+        raise FileError(
+            file.path, f"claims {shape[0]:,} rows of no bytes, which nothing can tell from a mistake", begin
+        )
+    wanted, there = layout.row_bytes * shape[0], size - offset
     if wanted > there:
         raise FileError(
             file.path, f"an array of {wanted:,} bytes is cut short: {max(there, 0):,} bytes are left", layout.offset
@@ -162,9 +240,10 @@ def array_layout(file: InputFile, member: str | None) -> Layout:
     return layout
 
 
-def _bytes(file: InputFile, start: int, length: int) -> bytes:
-    data = np.empty(max(length, 0), np.uint8)
-    got = file.read_at(start, data)
+def _start(file: InputFile, begin: int, size: int, packed: Member | None) -> bytes:
+    """As many bytes as the header may have."""
+    data = np.empty(min(12 + _LONGEST_HEADER, max(size, 0)), np.uint8)
+    got = file.read_at(begin, data) if packed is None else MemberStream(file, packed).read(data)
     return data[:got].tobytes()
 
 
@@ -176,6 +255,10 @@ def _header(path: str, text: bytes, at: int) -> tuple[np.dtype[Any], bool, tuple
         sizes = tuple(shape)
         if not isinstance(fortran, bool) or any(type(size) is not int or size < 0 for size in sizes):
             raise ValueError(f"{found!r}")
+        if dtype.subdtype is not None:
+            raise ValueError(f"its values are arrays themselves, of {dtype}")
+        # NumPy has the last word on what can be the shape of a row; this takes no memory.
+        np.broadcast_to(np.zeros((), dtype), (1, *sizes[1:]))
     except (ValueError, TypeError, KeyError, SyntaxError, RecursionError, MemoryError) as error:
         raise FileError(path, f"its header cannot be read: {error}", at) from error
     return dtype, fortran, sizes

@@ -10,7 +10,7 @@ from forebay.block import LEAF, Block, Indices, Structure, TensorSpec, flatten
 from forebay.block.objects import Objects
 from forebay.block.strings import object_array
 from forebay.errors import PlanError
-from forebay.ledger import Lease, Ledger
+from forebay.ledger import Lease
 from forebay.plan.node import Build, Node
 from forebay.plan.text import brief
 from forebay.run import Access, Operator, ReadRows, Setup
@@ -54,10 +54,6 @@ class Saved(Node):
         """By number."""
         return _Rows(self)
 
-    def enter(self, ledger: Ledger) -> Lease | None:
-        """Batches that were decoded."""
-        return self.store.enter(ledger)
-
     def lower(self, setup: Setup, build: Build) -> Operator:
         """Read by number."""
         return ReadRows(self.site, self.access(), setup)
@@ -77,6 +73,11 @@ class _Rows(Access):
         super().__init__(node.manifest.rows)
         self._store = node.store
         self._turns = node.turns
+
+    def within(self, setup: Setup) -> list[Lease]:
+        """Batches that were decoded."""
+        lease = self._store.enter(setup.ledger)
+        return [] if lease is None else [lease]
 
     def gather(self, indices: Indices, epoch: int) -> Block:
         """By their numbers in the files."""

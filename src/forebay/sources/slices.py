@@ -102,7 +102,7 @@ class Slices(Node):
         ]
 
 
-def slices(tensors: Any, label: str | None, where: str) -> Slices:
+def slices_of(tensors: Any, label: str | None, where: str) -> Slices:
     """The node of ``from_tensor_slices``."""
     leaves, structure = _flat("from_tensor_slices", tensors)
     columns = [

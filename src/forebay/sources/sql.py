@@ -4,6 +4,7 @@ A row's place is its number: to resume, the query is run again and rows are pass
 if the query has an order (``ORDER BY``) and the data has not changed.
 """
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -22,6 +23,8 @@ from forebay.run import Setup
 from forebay.sources.files import FileRows, FilesNode
 
 _FETCHED = 4096
+# What bytes that are no text become.
+_SURROGATES = re.compile("[\udc80-\udcff]")
 _NUMBERS: dict[str, set[type[Any]]] = {"b": {int, bool}, "i": {int}, "u": {int}, "f": {int, float}}
 
 
@@ -30,12 +33,15 @@ def _sqlite(path: str) -> Any:
     import sqlite3
     from urllib.parse import quote
 
-    if path == ":memory:" or path.startswith("file:"):
-        return sqlite3.connect(path, uri=True, check_same_thread=False)
-    if not os.path.exists(path):
-        # Otherwise it would be made.
-        raise FileNotFoundError("there is no such file")
-    return sqlite3.connect(f"file:{quote(os.path.abspath(path))}?mode=ro", uri=True, check_same_thread=False)
+    if path != ":memory:" and not path.startswith("file:"):
+        if not os.path.exists(path):
+            # Otherwise it would be made.
+            raise FileNotFoundError("there is no such file")
+        path = f"file:{quote(os.path.abspath(path))}?mode=ro"
+    connection = sqlite3.connect(path, uri=True, check_same_thread=False)
+    # Text that is none is a fault of its row; by default it fails the query, and all rows of a fetch with it.
+    connection.text_factory = lambda text: text.decode("utf-8", "surrogateescape")
+    return connection
 
 
 def _duckdb(path: str) -> Any:
@@ -163,7 +169,7 @@ def _column(name: str, dtype: np.dtype[Any], values: tuple[Any, ...]) -> Column:
         except OverflowError:
             # Some value does not fit, and is found below.
             pass
-    if dtype == TEXT and kinds == {str}:
+    if dtype == TEXT and kinds == {str} and not any(map(_SURROGATES.search, values)):
         return Strings.of(values, (), True)
     made = [_value(name, dtype, numbers, row, value) for row, value in enumerate(values)]
     return column_from_rows(made, dtype)
@@ -177,7 +183,8 @@ def _value(name: str, dtype: np.dtype[Any], numbers: set[type[Any]], row: int, v
             return bytes(value)
         if isinstance(value, (str, int, float)):
             # As SQL casts it.
-            return str(value).encode() if dtype == BYTES else str(value)
+            text = str(value)
+            return text.encode("utf-8", "surrogateescape") if dtype == BYTES else _utf8(name, row, text)
     elif type(value) in numbers or (dtype.kind == "f" and hasattr(value, "__float__") and not isinstance(value, str)):
         try:
             return np.array(value, dtype)[()]
@@ -186,3 +193,12 @@ def _value(name: str, dtype: np.dtype[Any], numbers: set[type[Any]], row: int, v
     raise RowError(
         row, f"{name} is {brief(repr(value))}, not {dtype_name(dtype)}; CAST it in the query if it should be"
     )
+
+
+def _utf8(name: str, row: int, text: str) -> str:
+    if _SURROGATES.search(text):
+        raw = text.encode("utf-8", "surrogateescape")
+        raise RowError(
+            row, f"{name} is text that is not UTF-8, {brief(repr(raw))}; bytes in output_types take it as it is"
+        )
+    return text

@@ -58,14 +58,14 @@ class Look:
         return Setup(block_bytes=_LOOK_PIECE, ledger=Ledger(_LOOK_BYTES))
 
 
-class StreamedRows(FileRows):
-    """An open file behind a window. A format finds its rows in what the window shows."""
+class StreamedFile:
+    """An open file behind a window."""
 
     def __init__(self, node: StreamedFiles | Look, path: str, at: int, lease: Lease, setup: Setup) -> None:
         self.path = path
         self._file = open_file(path)
         try:
-            stream = open_stream(self._file, node.compression, at)
+            stream = open_stream(self._file, node.compression, lease, at)
         except FileError:
             self._file.close()
             raise
@@ -120,3 +120,12 @@ class StreamedRows(FileRows):
         """The file and the window."""
         self.window.close()
         self._file.close()
+
+
+class StreamedRows(StreamedFile, FileRows):
+    """The rows that a format finds in what the window shows."""
+
+    @property
+    def offset(self) -> int:
+        """Where the next row begins."""
+        return self.at

@@ -20,11 +20,12 @@ from forebay.block import Block, Indices, RowError, concat_blocks
 from forebay.errors import FileError, PlanError
 from forebay.ledger import Lease
 from forebay.plan.check import flag
+from forebay.plan.node import Holding, Sizes
 from forebay.run import Setup
-from forebay.sources.decoded import DecodedGroups
+from forebay.sources.decoded import DECODED_SHARE, DecodedGroups
 from forebay.sources.files import FileIndex, FileRows, FilesNode
 from forebay.storage.table_files import TableFile, open_table, own_columns
-from forebay.storage.tables import TableForm, table_form
+from forebay.storage.tables import TableForm, picked, table_form
 
 # What is decoded at once.
 _PIECE = 1 << 20
@@ -82,6 +83,15 @@ class Tables(FilesNode):
         if form.structure != other.structure or form.kinds != other.kinds:
             raise FileError(file.path, f"its columns are {_shown(form)}, those of {path} are {_shown(other)}")
         return form
+
+    def holds(self, sizes: Sizes) -> Holding:
+        """By number, whole groups."""
+        if not sizes.scattered or sizes.rows is None:
+            return super().holds(sizes)
+        total = sizes.rows * sizes.element
+        kept = min(total, sizes.setup.ledger.budget // DECODED_SHARE)
+        why = "row groups are decoded once: a quarter of the budget in memory, the rest on disk"
+        return Holding(kept + 2 * sizes.block, why, total - kept)
 
     def open(self, path: str, at: Any, lease: Lease, setup: Setup) -> FileRows:
         """From a place on."""
@@ -229,9 +239,9 @@ class TableIndex(FileIndex):
                 merged = {path: merged[path] or here for path, here in index._nulls.items() if path in merged}
         return self._form.specs(self._schema, merged)
 
-    def within(self, setup: Setup) -> None:
+    def within(self, setup: Setup) -> list[Lease]:
         """What groups that are kept may take up."""
-        self._decoded.within(setup)
+        return [self._decoded.within(setup)]
 
     def read(self, start: int, stop: int) -> Block:
         """From where another read ended, if one did."""
@@ -280,7 +290,7 @@ def _block(path: str, form: TableForm, batch: Any) -> Block:
     except RowError as error:
         raise FileError(path, error.text) from None
     except Exception as error:
-        # Offsets that lead nowhere, text that is none: Arrow looks at values only when they are used.
+        # Values that have no place in a column, such as dates beyond all years.
         raise FileError(path, f"holds values that cannot be read: {' '.join(str(error).split())}") from error
 
 
@@ -289,9 +299,37 @@ def _filtered(path: str, batch: Any, condition: Any) -> Any:
 
     try:
         kept = pyarrow.Table.from_batches([batch]).filter(condition).combine_chunks().to_batches()
+    except pyarrow.ArrowNotImplementedError:
+        return picked(batch, _matching(path, batch, condition))
     except Exception as error:
-        raise FileError(path, f"the filter {condition} cannot be applied: {error}") from error
+        raise _no_filter(path, condition, error) from error
     return kept[0] if kept else batch.slice(0, 0)
+
+
+def _matching(path: str, batch: Any, condition: Any) -> Indices:
+    """The numbers of the rows that meet a condition, for batches with columns of which Arrow cannot filter rows."""
+    import pyarrow
+
+    text, columns = str(condition), {}
+    for name in batch.schema.names:
+        if name in text:
+            column = batch.column(name)
+            view = pyarrow.types.is_string_view(column.type)
+            columns[name] = column.cast(pyarrow.large_string()) if view else column
+    number = "row"
+    while number in columns:
+        number += "_"
+    columns[number] = pyarrow.array(np.arange(batch.num_rows))
+    try:
+        found = pyarrow.table(columns).filter(condition).column(number)
+    except Exception as error:
+        raise _no_filter(path, condition, error) from error
+    rows: Indices = found.to_numpy()
+    return rows
+
+
+def _no_filter(path: str, condition: Any, error: Exception) -> FileError:
+    return FileError(path, f"the filter {condition} cannot be applied: {error}")
 
 
 def _wanted(schema: Any, condition: Any, form: TableForm) -> tuple[str, ...]:

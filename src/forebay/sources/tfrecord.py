@@ -5,6 +5,7 @@ to there. Uncompressed files can be read by number with an index, which is kept 
 """
 
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -14,15 +15,19 @@ from forebay.block import LEAF, Block, Indices, TensorSpec
 from forebay.block.spans import Spans
 from forebay.block.spec import BYTES
 from forebay.block.strings import Strings
-from forebay.errors import FileError, PlanError
+from forebay.errors import FileError, PlanError, RemoteError
 from forebay.ledger import Lease, Ledger
 from forebay.plan.check import flag, keep_whole
 from forebay.run import Setup
-from forebay.sources.files import FileIndex, FileRows, FilesNode, log_skipped
+from forebay.run.faults import Faults
+from forebay.sources.files import FileIndex, FileRows, FilesNode
+from forebay.sources.span_index import SpanIndex
 from forebay.storage.files import Bytes, InputFile, open_file
-from forebay.storage.row_index import RowIndex, load_index, save_index
+from forebay.storage.row_index import RowIndex
 from forebay.storage.streams import Window, compression_of, open_stream
 
+CHECKED = "checksums"
+"""What all records of an index have been found good by, if damaged ones are left out."""
 HEADER, FRAMING = 12, 16
 _ROWS, _MORE, _BAD_LENGTH, _BAD_DATA = range(4)
 _WHY = {
@@ -77,7 +82,7 @@ class TFRecords(FilesNode):
 
     def index(self, path: str) -> FileIndex | None:
         """If the user wants one."""
-        return _Indexed(open_file(path), self) if self.index_files else None
+        return _Indexed(path, self) if self.index_files else None
 
 
 class _Records(FileRows):
@@ -88,7 +93,7 @@ class _Records(FileRows):
     ) -> None:
         self._file = file
         try:
-            stream = open_stream(file, compression, at)
+            stream = open_stream(file, compression, lease, at)
         except FileError:
             file.close()
             raise
@@ -105,6 +110,11 @@ class _Records(FileRows):
     def at(self) -> int:
         """The offset of the next record."""
         return self._window.position
+
+    @property
+    def offset(self) -> int:
+        """The same."""
+        return self.at
 
     def read(self, rows: int) -> Block | None:
         """A block of about as many records as are asked for, whatever their size was so far."""
@@ -169,6 +179,13 @@ class _Records(FileRows):
 
     def recover(self) -> bool:
         """Behind a damaged record; at the next length that matches its checksum; or not at all."""
+        try:
+            return self._go_on()
+        except FileError:
+            # The compressed data itself is damaged, and nothing comes behind that.
+            return False
+
+    def _go_on(self) -> bool:
         left = self._window.left
         whole = FRAMING + self._length
         if self._fault == _BAD_DATA:
@@ -209,63 +226,23 @@ class _Records(FileRows):
         self._file.close()
 
 
-class _Indexed(FileIndex):
-    """Records by number. One that cannot be read is a row too, and fails when it is asked for."""
+class _Indexed(SpanIndex):
+    """Records by number."""
 
-    def __init__(self, file: InputFile, node: TFRecords) -> None:
-        self._path = file.path
-        skip = node.on_error == "skip"
-        try:
-            found = load_index(file, checked=skip)
-            if found is None:
-                found = _build(file, skip, node)
-                save_index(file, found)
-        finally:
-            file.close()
-        self._rows = found
-        self.length = len(found.starts)
-        self._opened: InputFile | None = None
+    def __init__(self, path: str, node: TFRecords) -> None:
+        super().__init__(path, _checked(node), partial(_build, node=node))
 
-    def read(self, start: int, stop: int) -> Block:
-        """In one piece, where the records lie in one piece."""
-        starts, stops = self._rows.starts[start:stop], self._rows.stops[start:stop]
-        return self._records(starts, stops)
-
-    def gather(self, rows: Indices) -> Block:
-        """One read for each run of records that lie behind one another."""
-        return self._records(self._rows.starts[rows], self._rows.stops[rows])
-
-    def _records(self, starts: Indices, stops: Indices) -> Block:
-        empty = np.flatnonzero(starts == stops)
-        if len(empty):
-            raise self._fault(int(starts[empty[0]]))
-        file = self._file()
-        data = np.empty(int((stops - starts).sum()), np.uint8)
-        # Where one begins at the end of the one before, they are read together.
-        breaks = np.flatnonzero(starts[1:] != stops[:-1]) + 1
-        firsts, lasts = np.concatenate([[0], breaks]), np.concatenate([breaks, [len(starts)]]) - 1
-        file.read_ranges(starts[firsts], stops[lasts], data)
+    def made(self, data: Bytes, starts: Indices, stops: Indices) -> Block:
+        """With their checksums verified."""
         begins, ends = np.empty(len(starts), np.int64), np.empty(len(starts), np.int64)
         count = scan_records(data, True, begins, ends)[0]
         if count < len(starts):
-            raise self._fault(int(starts[count]))
+            raise self.fault(int(starts[count]))
         return _block(data, begins, ends)
 
-    def _file(self) -> InputFile:
-        if self._opened is None:
-            self._opened = open_file(self._path)
-        return self._opened
-
-    def _fault(self, at: int) -> FileError:
-        """What reading in order says about that place."""
-        rows = _plain(open_file(self._path), at)
-        try:
-            rows.read(1)
-        except FileError as error:
-            return error
-        finally:
-            rows.close()
-        return FileError(self._path, "has changed since its index was made", at)
+    def rows_from(self, at: int) -> FileRows:
+        """As they are read in order."""
+        return _plain(open_file(self._path), at)
 
 
 def _block(data: Bytes, starts: Indices, stops: Indices) -> Block:
@@ -281,24 +258,30 @@ def _plain(file: InputFile, at: int = 0) -> _Records:
     return _Records(file, None, at, ledger.lease("index"), 1 << 20, ledger.budget)
 
 
-def _build(file: InputFile, skip: bool, node: TFRecords) -> RowIndex:
+def _checked(node: TFRecords) -> str | None:
+    return CHECKED if node.skips else None
+
+
+def _build(file: InputFile, node: TFRecords) -> RowIndex:
     """Read the file once: only the lengths, or everything if damaged records are to be left out."""
-    rows = _plain(file)
+    rows, skip = _plain(file), node.skips
     starts, stops = [np.empty(0, np.int64)], [np.empty(0, np.int64)]
-    faults = 0
+    faults = Faults(node.tolerance)
     while True:
         try:
             found = rows.spans(1 << 16, verify=skip)
+        except RemoteError:
+            rows.close()
+            raise
         except FileError as error:
             if not skip:
                 # The place of the error is a row of its own, so that those before it come out first.
                 starts.append(np.array([rows.at]))
                 stops.append(np.array([rows.at]))
                 break
-            faults += 1
-            if faults > node.max_errors:
-                raise
-            log_skipped(error)
+            if faults.full:
+                raise faults.refused(error) from error
+            faults.add(error)
             if not rows.recover():
                 break
             continue
@@ -306,4 +289,5 @@ def _build(file: InputFile, skip: bool, node: TFRecords) -> RowIndex:
             break
         starts.append(found[0])
         stops.append(found[1])
-    return RowIndex(np.concatenate(starts), np.concatenate(stops), checked=skip)
+    rows.close()
+    return RowIndex(np.concatenate(starts), np.concatenate(stops), _checked(node))

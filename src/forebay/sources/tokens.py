@@ -10,7 +10,7 @@ from forebay.errors import FileError, PlanError
 from forebay.plan.check import whole_number
 from forebay.plan.node import Node
 from forebay.sources.files import paths_of
-from forebay.sources.slices import slices
+from forebay.sources.slices import slices_of
 from forebay.storage.files import is_url, open_file
 
 
@@ -43,7 +43,7 @@ def token_windows(
         if size // kind.itemsize >= length:
             tokens = np.memmap(os.path.abspath(path), kind, "r", offset)
             strides = (stride * kind.itemsize, kind.itemsize)
-            found.append(slices(np.ndarray((count, length), kind, tokens, 0, strides), label, where))
+            found.append(slices_of(np.ndarray((count, length), kind, tokens, 0, strides), label, where))
     if not found:
-        found.append(slices(np.empty((0, length), kind), label, where))
+        found.append(slices_of(np.empty((0, length), kind), label, where))
     return found

@@ -24,9 +24,8 @@ from forebay.run import Setup
 from forebay.sources.files import FileIndex, FileRows, FilesNode
 from forebay.storage.files import Bytes, InputFile, open_file
 from forebay.storage.streams import Window, compression_of, open_stream
-from forebay.storage.tar import BLOCK, Member, TarFault, find_member, ranges, read_member
+from forebay.storage.tar import BLOCK, KEY, Member, TarFault, find_member, ranges, read_member
 
-KEY = "__key__"
 _SEARCH = 1 << 18
 
 
@@ -47,7 +46,9 @@ class Archives(FilesNode):
         if self.fields is not None:
             if isinstance(self.fields, str) or not all(isinstance(name, str) for name in self.fields):
                 raise PlanError(f"from_webdataset(fields={self.fields!r}): fields must be a list of names")
-            object.__setattr__(self, "fields", tuple(name.lower() for name in self.fields))
+            # The key is there in any case.
+            names = dict.fromkeys(name.lower() for name in self.fields if name != KEY)
+            object.__setattr__(self, "fields", tuple(names))
         if self.index_files and any(map(self._compressed, self.files)):
             raise PlanError("from_webdataset(index=True): compressed archives can only be read from the start on")
 
@@ -75,8 +76,6 @@ class Archives(FilesNode):
                 continue
             try:
                 found = rows.first_fields()
-            except FileError:
-                found = None
             finally:
                 rows.close()
             if found is not None:
@@ -128,6 +127,15 @@ class Archives(FilesNode):
                 columns.append(Objects(object_array([None if member is None else next(values) for member in found])))
         return Block(self.structure, columns, len(samples))
 
+    def add(self, fields: dict[str, Member], member: Member) -> None:
+        """Put a member among the fields of its sample. TarFault if it cannot be one of them."""
+        assert member.field is not None
+        if member.field in fields:
+            raise TarFault(f"sample {member.key!r} has two members for the field {member.field!r}")
+        if member.refused is not None and (self.fields is None or member.field in self.fields):
+            raise TarFault(f"sample {member.key!r}: its field {member.field!r} {member.refused}")
+        fields[member.field] = member
+
     def check(self, key: str, fields: dict[str, Member]) -> None:
         """TarFault if a sample has other fields than the first one, and the user has not said which to take."""
         if self.fields is None and fields.keys() != set(self.names):
@@ -146,7 +154,7 @@ class Samples(FileRows):
         self._node = node
         self._file = file
         try:
-            stream = open_stream(file, compression, at)
+            stream = open_stream(file, compression, lease, at)
         except FileError:
             file.close()
             raise
@@ -157,6 +165,7 @@ class Samples(FileRows):
         # Where to go on after a fault, from the window's first byte: at the next header from there on, if `search`.
         self._go_on = 0
         self._search = False
+        self._place = 0  # Of the fault itself.
         self._faulty: str | None = None
         self.damaged = 0  # The sample that ``spans`` ended with.
 
@@ -164,6 +173,11 @@ class Samples(FileRows):
     def at(self) -> int:
         """The offset of the next sample's first header."""
         return self._window.position
+
+    @property
+    def offset(self) -> int:
+        """The same."""
+        return self.at
 
     def _have(self, least: int) -> Bytes:
         # Asked twice for every member, mostly for what is there.
@@ -182,7 +196,7 @@ class Samples(FileRows):
         consumed = 0
         try:
             for key, fields, end in self._samples():
-                self._go_on, self._search = end, False
+                self._go_on, self._search, self._place = end, False, consumed
                 self._node.check(key, fields)
                 samples.append((key, fields))
                 consumed = end
@@ -190,7 +204,7 @@ class Samples(FileRows):
                     break
         except TarFault as fault:
             if not samples:
-                raise FileError(self._file.path, str(fault), self._window.position + self._go_on) from None
+                raise FileError(self._file.path, str(fault), self._window.position + self._place) from None
         except FileError:
             if not samples:
                 raise
@@ -206,7 +220,7 @@ class Samples(FileRows):
         fields: dict[str, Member] = {}
         at = 0
         while not self._ended:
-            self._go_on, self._search = at, True
+            self._go_on, self._search, self._place = at, True, at
             try:
                 member = read_member(self._have, at, self._window.left)
             except TarFault:
@@ -225,12 +239,14 @@ class Samples(FileRows):
             assert member.field is not None
             if len(self._have(member.stop)) < member.stop:
                 raise TarFault(f"the archive ends in the middle of a member of {member.stop - member.start:,} bytes")
-            if member.field in fields:
-                self._go_on = member.end
+            try:
+                self._node.add(fields, member)
+            except TarFault:
+                # The next header is known to be behind it.
+                self._go_on, self._search = self._behind(member), False
                 self._faulty = member.key
-                raise TarFault(f"sample {member.key!r} has two members for the field {member.field!r}")
+                raise
             key = member.key
-            fields[member.field] = member
             at = self._behind(member)
 
     def _behind(self, member: Member) -> int:
@@ -239,12 +255,15 @@ class Samples(FileRows):
         return member.end if left is None else min(member.end, left)
 
     def first_fields(self) -> tuple[str, ...] | None:
-        """Those of the first sample; None if there is none."""
-        try:
-            first = next(self._samples(), None)
-        except TarFault:
-            return None
-        return None if first is None else tuple(first[1])
+        """Those of the first sample, or, where faults are passed over, of the first good one; None if there is none."""
+        while True:
+            try:
+                first = next(self._samples(), None)
+            except (TarFault, FileError):
+                if self._node.skips and self.recover():
+                    continue
+                return None
+            return None if first is None else tuple(first[1])
 
     def spans(self) -> Iterator[tuple[int, int]]:
         """Where samples begin and end in the archive, without looking at their contents."""
@@ -267,6 +286,13 @@ class Samples(FileRows):
 
     def recover(self) -> bool:
         """Behind the sample that is at fault, or at the next header that there is."""
+        try:
+            return self._found_next()
+        except FileError:
+            # The compressed data itself is damaged, and nothing comes behind that.
+            return False
+
+    def _found_next(self) -> bool:
         self._move(self._go_on)
         if not self._search:
             return self._behind_faulty()

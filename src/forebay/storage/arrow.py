@@ -3,7 +3,6 @@
 from typing import Any
 
 from forebay.errors import PlanError
-from forebay.storage.checked import checksum
 
 
 def arrow() -> Any:
@@ -14,11 +13,6 @@ def arrow() -> Any:
     except ImportError as error:
         raise _missing("pyarrow") from error
     return pyarrow
-
-
-def checksum_text(*parts: Any) -> str:
-    """The checksum of some bytes as manifests have it."""
-    return f"{checksum(*parts):016x}"
 
 
 def _missing(package: str) -> PlanError:

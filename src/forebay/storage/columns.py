@@ -35,13 +35,27 @@ def encode(leaf: Leaf, column: Column) -> Any:
     try:
         array = _assemble(leaf, *_flat(leaf, column))
     except ValueError as error:
-        raise RowError(0, str(error)) from None
+        row = _refused(leaf, column)
+        raise RowError(int(np.flatnonzero(~missing)[row]) if len(missing) else row, str(error)) from None
     if missing.any():
         # Nulls take the place of the rows that are None.
         order = pa.array(np.cumsum(~missing) - 1, mask=missing)
         storage = getattr(array, "storage", array).take(order)
         return pa.ExtensionArray.from_storage(array.type, storage) if leaf.form == "fixed" else storage
     return array
+
+
+def _refused(leaf: Leaf, column: Column) -> int:
+    """The first row that does not go in, found by halves: what refuses a column looks at all of its values at once."""
+    first, last = 0, len(column)
+    while last - first > 1:
+        middle = (first + last) // 2
+        try:
+            _flat(leaf, column.slice(first, middle))
+            first = middle
+        except ValueError:
+            last = middle
+    return first
 
 
 def _flat(leaf: Leaf, column: Column) -> tuple[Any, Indices, list[tuple[int, ...]] | Indices]:
@@ -137,6 +151,9 @@ def _decode(leaf: Leaf, array: Any) -> Column:
         if leaf.inner is None:
             return _any_rank(leaf, lists.values, offsets, sizes.to_pylist())
         shapes = np.asarray(sizes.flatten()).astype(np.int64).reshape(len(array), len(leaf.inner))
+        # In floating point, where no product of large sizes wraps around to the right number.
+        if (shapes < 0).any() or (shapes.prod(axis=1, dtype=np.float64) != np.diff(offsets)).any():
+            raise ValueError("a row has another number of values than its shape says")
     return of_shapes(leaf, lists.values, offsets, shapes)
 
 
@@ -160,6 +177,9 @@ def _any_rank(leaf: Leaf, values: Any, offsets: Indices, shapes: list[list[int]]
         object_array(strings_of(values, (), leaf).rows()) if is_text(leaf.dtype) else from_arrow(values, leaf.dtype)
     )
     bounds = (offsets // each).tolist()
+    if any(size is None or size < 0 for shape in shapes for size in shape):
+        # NumPy would work out what a size of -1 stands for.
+        raise ValueError("a shape has a size that is no number of values")
     rows = [
         flat[start:stop].reshape(shape if each == 1 else shape[:-1])
         for start, stop, shape in zip(bounds, bounds[1:], shapes)

@@ -16,8 +16,8 @@ from forebay._native import read_ranges, read_rows
 from forebay.block import Indices
 from forebay.block.aligned import aligned_empty
 from forebay.errors import DataError
-from forebay.storage.arrow import arrow, checksum_text
-from forebay.storage.checked import read_checked
+from forebay.storage.arrow import arrow
+from forebay.storage.checked import checksum, checksum_text, read_checked
 from forebay.storage.file_writer import MAGIC
 from forebay.storage.manifest import FileInfo, check_size
 
@@ -65,9 +65,12 @@ class StoredFile(Source):
             raise DataError(f"{path} cannot be read: {error}") from error
         self._close = weakref.finalize(self, os.close, self._file)
         check_size(path, info, os.fstat, self._file)
+        found = os.fstat(self._file)
+        self.identity = (found.st_dev, found.st_ino, found.st_mtime_ns)
+        """Of the file itself, whatever its path leads to later."""
         last = info.batch_ends[-1] if info.batch_ends else info.head
         head = self.read(0, info.head)
-        if checksum_text(head, self.read(last, info.size)) != info.frame:
+        if checksum_text(checksum(head, self.read(last, info.size))) != info.frame:
             raise DataError(f"{path} is damaged: its schema or footer is not what was saved")
         pa = arrow()
         self.schema = pa.ipc.read_schema(pa.py_buffer(head)[len(MAGIC) :])
@@ -104,7 +107,7 @@ class StoredFile(Source):
             raise self._failed(error) from error
         if found is None:
             raise self._failed(EOFError())
-        if f"{found:016x}" != self.info.checksums[batch]:
+        if checksum_text(found) != self.info.checksums[batch]:
             raise DataError(f"{self.path} is damaged: the checksum of record batch {batch} is not what was saved")
         return data
 

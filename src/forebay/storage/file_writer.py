@@ -6,7 +6,7 @@ from typing import Any
 from forebay.block import Block, RowError
 from forebay.errors import InternalError
 from forebay.storage.arrow import arrow
-from forebay.storage.checked import hasher
+from forebay.storage.checked import checksum, checksum_text
 from forebay.storage.columns import encode
 from forebay.storage.leaf import Leaf
 from forebay.storage.manifest import FileInfo
@@ -60,7 +60,7 @@ class FileWriter:
         self._sink.finishing = True
         self._writer.close()
         self._sink.finish()
-        size, frame = self._sink.position, self._sink.frame.hexdigest()
+        size, frame = self._sink.position, checksum_text(self._sink.frame)
         return FileInfo(self._name, self._shard, size, self._head, frame, self._rows, self._ends, self._checksums)
 
     def close(self) -> None:
@@ -69,7 +69,7 @@ class FileWriter:
 
 
 class _Sink:
-    """What pyarrow writes to: hashes everything on its way to the file. Small pieces go together.
+    """What pyarrow writes to: takes the checksum of everything on its way to the file. Small pieces go together.
 
     The frame is what stands before the first batch and after the last one.
     """
@@ -78,8 +78,8 @@ class _Sink:
         self._file = open(path, "wb", buffering=0)  # noqa: SIM115 - closed by close()
         self._small = bytearray()
         self._head = head
-        self._hash = hasher()
-        self.frame = hasher()
+        self._sum = 0
+        self.frame = 0
         self.finishing = False
         self.position = 0
         self.closed = False
@@ -91,7 +91,10 @@ class _Sink:
             return len(view)
         if self.position < self._head < self.position + len(view):
             raise InternalError("a record batch does not begin where the schema ends")
-        (self.frame if self.position < self._head or self.finishing else self._hash).update(view)
+        if self.position < self._head or self.finishing:
+            self.frame = checksum(view, before=self.frame)
+        else:
+            self._sum = checksum(view, before=self._sum)
         self.position += len(view)
         if len(view) < _SMALL:
             self._small += view
@@ -108,8 +111,8 @@ class _Sink:
 
     def cut(self) -> str:
         """The checksum of what came since the last cut."""
-        done, self._hash = self._hash.hexdigest(), hasher()
-        return str(done)
+        done, self._sum = self._sum, 0
+        return checksum_text(done)
 
     def flush(self) -> None:
         if self._small:

@@ -15,9 +15,21 @@ from collections.abc import Callable
 from functools import cache
 
 from forebay.errors import DataError, PlanError
+from forebay.storage.input_file import is_url
 from forebay.storage.manifest import is_saved_dataset
 
 _AT_FDCWD, _EXCHANGE = -100, 2
+
+
+def local_folder(call: str, path: str) -> str:
+    """A path of this machine, also where it is written as ``file://``. PlanError for other URLs."""
+    path = path.removeprefix("file://")
+    if is_url(path):
+        raise PlanError(
+            f"{call}({path!r}): the folder must be on a disk of this machine, since files of it are locked, exchanged "
+            "and read in place; give a local path, and copy what is written there if others are to have it"
+        )
+    return path
 
 
 class NewFolder:

@@ -1,9 +1,17 @@
-"""Files that match a pattern, on a disk or behind any URL that fsspec knows."""
+"""Files that match a pattern or lie below a folder, on a disk or behind any URL that fsspec knows."""
 
 import glob
 import os
+from collections.abc import Callable
+from typing import Any, TypeVar
 
-from forebay.storage.files import file_error, is_url
+from forebay.remote_run import check_allowed, current
+from forebay.storage.connect import connect
+from forebay.storage.effort import asked
+from forebay.storage.input_file import is_url
+from forebay.storage.requests import ThreadRequest
+
+T = TypeVar("T")
 
 
 def matching(pattern: str) -> list[str]:
@@ -11,23 +19,37 @@ def matching(pattern: str) -> list[str]:
 
     A name that is no pattern matches itself, if it is there. FileError if a server cannot be asked.
     """
-    if pattern.startswith("file://"):
-        pattern = pattern.removeprefix("file://")
+    check_allowed(pattern)
+    pattern = pattern.removeprefix("file://")
     if is_url(pattern):
-        return _remote(pattern)
+        return [_chained(pattern, each) for each in look_at(pattern, _matches)[1]]
     if os.path.lexists(pattern) and not glob.has_magic(pattern):
         return [pattern]
-    return sorted(glob.glob(pattern, recursive=True, include_hidden=True))
+    found = sorted(glob.glob(pattern, recursive=True, include_hidden=True))
+    # A name with brackets in it that is there is meant as it is, unless it matches something else.
+    return found if found or not os.path.lexists(pattern) else [pattern]
 
 
-def _remote(pattern: str) -> list[str]:
-    try:
-        import fsspec
+def _chained(pattern: str, found: str) -> str:
+    """What was found in a file system that is reached through others, as it is reached."""
+    links = pattern.split("::")
+    place = next((i for i, link in enumerate(links) if "://" in link), 0)
+    return "::".join([*links[:place], found, *links[place + 1 :]])
 
-        system, name = fsspec.core.url_to_fs(pattern)
-        found = system.glob(name) if glob.has_magic(name) else [name] if system.exists(name) else []
-        # Without the protocol, a path would be taken for one of this machine's.
-        return sorted(str(system.unstrip_protocol(each)) for each in found)
-    except Exception as error:
-        # File systems raise what their libraries raise.
-        raise file_error(pattern, error) from error
+
+def found_below(url: str) -> tuple[str, list[str]]:
+    """What its file system calls a folder, and all files below it."""
+    return look_at(url, lambda system, name: system.find(name))
+
+
+def look_at(url: str, look: Callable[[Any, str], T]) -> tuple[str, T]:
+    """What its file system calls a URL, and what `look` finds there, under the options in force."""
+    system, name = connect(url)
+    # Listings are many requests, which only fsspec's own calls put together.
+    return name, asked(url, current(), lambda: ThreadRequest(lambda: look(system, name)))
+
+
+def _matches(system: Any, name: str) -> list[str]:
+    found = system.glob(name) if glob.has_magic(name) else [name] if system.exists(name) else []
+    # Without the protocol, a path would be taken for one of this machine's.
+    return sorted(str(system.unstrip_protocol(each)) for each in found)

@@ -5,17 +5,18 @@ import os
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from hashlib import blake2b
 from typing import Any
 
 import numpy as np
 
 from forebay.block import Indices, Structure
+from forebay.digests import blake2b
 from forebay.errors import DataError, PlanError
 from forebay.storage.leaf import Leaf
 from forebay.storage.structures import structure_from_json
 
-VERSION = 1
+# 2: checksums are CRC-32C; those of version 1 were XXH3.
+VERSION = 2
 # Names that begin with an underscore are passed over by those who read a folder of Arrow files.
 MANIFEST = "_forebay.json"
 
@@ -155,7 +156,12 @@ def _parsed(name: str, text: bytes, call: str) -> Manifest:
         version = value["forebay_dataset"]
         if isinstance(version, int) and version > VERSION:
             raise PlanError(
-                f"{call}(): {name} has version {version}, written by a newer Forebay; this one reads up to {VERSION}"
+                f"{call}(): {name} has version {version}, written by a newer Forebay; this one reads version {VERSION}"
+            )
+        if isinstance(version, int) and version < VERSION:
+            raise PlanError(
+                f"{call}(): {name} has version {version}, written by an older Forebay whose checksums this one does "
+                f"not know; it reads version {VERSION}: save the dataset again, or delete a snapshot"
             )
         claimed = value.pop("checksum")
         if claimed != _checksum(value):

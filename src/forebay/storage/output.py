@@ -6,10 +6,14 @@ import secrets
 import zlib
 from typing import IO, Any
 
-from forebay.errors import FileError
-from forebay.storage.files import file_error, is_url
+from forebay.errors import FileError, PlanError
+from forebay.remote_run import check_allowed
+from forebay.storage.connect import connect
+from forebay.storage.inflate import WBITS
+from forebay.storage.input_file import file_error, is_url
 
-_WBITS = {"GZIP": 31, "ZLIB": 15}
+# What is kept of an object until there is enough to be sent; libraries keep more by themselves.
+_PART = 8 << 20
 
 
 class OutputFile:
@@ -19,20 +23,31 @@ class OutputFile:
         self.path = path.removeprefix("file://")
         self._compressor: Any = None
         if compression is not None:
-            self._compressor = zlib.compressobj(level, zlib.DEFLATED, _WBITS[compression])
+            self._compressor = zlib.compressobj(level, zlib.DEFLATED, WBITS[compression])
         self._remote = is_url(self.path)
         # Objects in a store appear when they are complete, whatever they are called.
         self._temporary = self.path if self._remote or not atomic else _beside(self.path)
-        self._file: IO[bytes] | None = None
-        try:
-            if self._remote:
-                import fsspec
+        self._kept = not atomic
+        check_allowed(path)
+        self._file: IO[bytes] | None = self._open_remote() if self._remote else self._open_local()
 
-                self._system, self._name = fsspec.core.url_to_fs(path)
-                self._file = self._system.open(self._name, "wb")
-            else:
-                self._file = open(self._temporary, "wb")  # noqa: SIM115 - closed by close() and discard()
+    def _open_local(self) -> IO[bytes]:
+        try:
+            return open(self._temporary, "wb")
+        except OSError as error:
+            raise file_error(self.path, error) from error
+
+    def _open_remote(self) -> IO[bytes]:
+        self._system, self._name = connect(self.path)
+        try:
+            file: IO[bytes] = self._system.open(self._name, "wb", block_size=_PART)
+            return file
+        except NotImplementedError as error:
+            raise PlanError(
+                f"{self.path}: files cannot be written there, only read: write to a local path, and copy it"
+            ) from error
         except Exception as error:
+            # File systems raise what their libraries raise.
             raise file_error(self.path, error) from error
 
     @property
@@ -51,7 +66,7 @@ class OutputFile:
             raise FileError(self.path, "is closed")
         try:
             self._file.write(data if self._compressor is None else self._compressor.compress(data))
-        except OSError as error:
+        except Exception as error:
             raise file_error(self.path, error) from error
 
     def flush(self) -> None:
@@ -62,7 +77,7 @@ class OutputFile:
             if self._compressor is not None:
                 self._file.write(self._compressor.flush(zlib.Z_SYNC_FLUSH))
             self._file.flush()
-        except OSError as error:
+        except Exception as error:
             raise file_error(self.path, error) from error
 
     def finish(self) -> None:
@@ -74,7 +89,7 @@ class OutputFile:
             with file:
                 if self._compressor is not None:
                     file.write(self._compressor.flush())
-        except OSError as error:
+        except Exception as error:
             raise file_error(self.path, error) from error
 
     def close(self) -> None:
@@ -85,15 +100,29 @@ class OutputFile:
                 os.replace(self._temporary, self.path)
             except OSError as error:
                 raise file_error(self.path, error) from error
+        self._kept = True
 
     def discard(self) -> None:
         """Leave nothing under either name, unless it has its name already."""
         file, self._file = self._file, None
+        if self._remote:
+            self._discard_remote(file)
+            return
         with contextlib.suppress(OSError):
             if file is not None:
                 file.close()
             if self._temporary != self.path:
                 os.unlink(self._temporary)
+
+    def _discard_remote(self, file: Any) -> None:
+        # Whatever is wrong with the store by now, another error is on its way already.
+        with contextlib.suppress(Exception):
+            if file is not None:
+                # Closing it would complete it.
+                file.discard()
+                file.closed = True
+            elif not self._kept:
+                self._system.rm_file(self._name)
 
 
 def _beside(path: str) -> str:

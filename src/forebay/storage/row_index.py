@@ -12,20 +12,23 @@ from forebay.block import Indices
 from forebay.storage.files import InputFile, is_url
 
 SUFFIX = ".fbindex"
-_FORMAT = "forebay row index 1"
+_FORMAT = "forebay row index 2"
 
 
 @dataclass(frozen=True, slots=True)
 class RowIndex:
-    """Row i is in the bytes ``starts[i]`` to ``stops[i]``. `checked` says that every row has been read and is good."""
+    """Row i is in the bytes ``starts[i]`` to ``stops[i]``.
+
+    `checked` says by what every row has been read and found good; it is None if none has been read.
+    """
 
     starts: Indices
     stops: Indices
-    checked: bool
+    checked: str | None
 
 
-def load_index(file: InputFile, checked: bool) -> RowIndex | None:
-    """The index beside a file, if there is one that belongs to the file as it is now and is `checked`, or is not."""
+def load_index(file: InputFile, checked: str | None) -> RowIndex | None:
+    """The index beside a file, if there is one that belongs to the file as it is now and was `checked` like that."""
     if is_url(file.path) or file.version is None:
         return None
     try:
@@ -40,7 +43,7 @@ def load_index(file: InputFile, checked: bool) -> RowIndex | None:
     rows = head.get("rows")
     if not isinstance(rows, int) or len(data) != 16 * rows or head.get("crc32c") != crc32c(data):
         return None
-    if head.get("checked") is not checked:
+    if head.get("checked") != checked:
         return None
     places = data.view(np.int64)
     return RowIndex(places[:rows], places[rows:], checked)

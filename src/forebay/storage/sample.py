@@ -1,11 +1,11 @@
 """A short digest of what a dataset holds, from a few of its rows."""
 
-from hashlib import blake2b
 from typing import Any
 
 import numpy as np
 
 from forebay.block import Block
+from forebay.digests import blake2b
 
 
 class Sample:

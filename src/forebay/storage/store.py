@@ -43,6 +43,7 @@ class Store:
         self._schema = schema_of(manifest.leaves)
         self._lock = threading.Lock()
         self._files: OrderedDict[int, StoredFile] = OrderedDict()
+        self._opened: dict[int, tuple[int, ...]] = {}
         self._decoded: OrderedDict[int, _Decoded] = OrderedDict()
         self._decoded_bytes = 0
         self._latest: tuple[int, BatchInMemory] | None = None
@@ -128,6 +129,9 @@ class Store:
         if file.schema != self._schema:
             raise DataError(f"{file.path} does not have the columns that its manifest says")
         with self._lock:
+            if self._opened.setdefault(number, file.identity) != file.identity:
+                # Its batches were checked in the file that was there before, and would not be again.
+                raise DataError(f"{file.path} was replaced since it was first read: load the dataset again")
             self._files[number] = file
             while len(self._files) > _OPEN_FILES:
                 self._files.popitem(last=False)

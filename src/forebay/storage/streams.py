@@ -1,21 +1,22 @@
 """The contents of a file in order, plain or compressed, and the window through which they are looked at."""
 
-import sys
-import zlib
 from abc import ABC, abstractmethod
+from typing import Any
 
 import numpy as np
 
+from forebay._native import spare_bytes
 from forebay.errors import FileError, PlanError
 from forebay.ledger import Lease
 from forebay.storage.files import Bytes, InputFile
+from forebay.storage.inflate import WBITS, InflateError, inflater
 
-COMPRESSIONS = ("GZIP", "ZLIB")
 # Of the compressed bytes. What they unfold to is asked for as it is needed, however much it may be.
 _COMPRESSED_PIECE = 1 << 18
-# So many buffers are remembered to be used again: blocks are looked at for a moment, and one of them is being made.
-_SPARE = 4
-_WBITS = {"GZIP": 31, "ZLIB": 15}
+# Bytes have the same place in a page of the window as in one of the file: some processors copy them from the page cache
+# a lot faster that way. Only large windows begin at a page.
+_PAGE = 4096
+_LARGE = 1 << 16
 
 
 class Stream(ABC):
@@ -36,12 +37,26 @@ class Stream(ABC):
     def skip(self, count: int) -> None:
         """Go so many bytes on, or to the end."""
 
+    @abstractmethod
+    def close(self) -> None:
+        """Let go of the file."""
 
-def open_stream(file: InputFile, compression: str | None, position: int = 0) -> Stream:
-    """The contents from a position on. What is compressed has to be unfolded from the start up to there."""
-    stream = _Plain(file, position) if compression is None else _Inflated(file, compression, position)
-    if (stream.left or 0) < 0 or stream.position != position:
-        raise FileError(file.path, "has become shorter since the state to resume from was saved", position)
+
+def open_stream(file: InputFile, compression: str | None, lease: Lease, position: int = 0) -> Stream:
+    """The contents from a position on. What is compressed has to be unfolded from the start up to there.
+
+    What is read ahead counts in the budget of the lease, which itself is left as it is.
+    """
+    source = file.in_order(lease)
+    try:
+        stream: Stream = _Plain(source, position)
+        if compression is not None:
+            stream = Inflated(source, WBITS[compression], position)
+        if (stream.left or 0) < 0 or stream.position != position:
+            raise FileError(file.path, "has become shorter since the state to resume from was saved", position)
+    except BaseException:
+        source.close()
+        raise
     return stream
 
 
@@ -49,7 +64,7 @@ def compression_of(call: str, value: object) -> str | None:
     """The compression that a user means, in tf.data's terms."""
     if value in (None, "", "NONE"):
         return None
-    if value in COMPRESSIONS:
+    if value in WBITS:
         return str(value)
     raise PlanError(f"{call}(compression_type={value!r}): it must be None, '', 'GZIP' or 'ZLIB'")
 
@@ -74,17 +89,25 @@ class _Plain(Stream):
         """Without reading."""
         self.position = min(self.position + count, self._file.size)
 
+    def close(self) -> None:
+        """Just that."""
+        self._file.close()
 
-class _Inflated(Stream):
-    """Members of a gzip file follow one another; so may several zlib streams."""
 
-    def __init__(self, file: InputFile, compression: str, position: int) -> None:
+class Inflated(Stream):
+    """Compressed bytes of a file, unfolded from its start, or from `begin`, on: in one stream that ends at `end`, or in
+    streams that follow one another, as members of a gzip file do. `bits` are what zlib knows the format by."""
+
+    def __init__(self, file: InputFile, bits: int, position: int, begin: int = 0, end: int | None = None) -> None:
         self._file = file
-        self._bits = _WBITS[compression]
-        self._at = 0  # In the file, of the compressed bytes that have not been read.
+        self.path = file.path
+        self._bits = bits
+        self._at = begin  # In the file, of the compressed bytes that have not been read.
+        self._end = end
+        self._over = False
         self._piece = np.empty(min(_COMPRESSED_PIECE, max(file.size, 1)), np.uint8)
         self._waiting = b""  # Compressed bytes that have been read and not used.
-        self._member: zlib._Decompress | None = None
+        self._member: Any = None
         self.skip(position)
 
     @property
@@ -116,6 +139,16 @@ class _Inflated(Stream):
         while self.position < stop and self.read(scratch[: stop - self.position]):
             pass
 
+    def close(self) -> None:
+        """Just that."""
+        self._file.close()
+
+    def unfolded(self, data: bytes) -> None:
+        """Hears of what comes out, in order."""
+
+    def ended(self) -> None:
+        """Asked at the end of a single stream whether all is well."""
+
     def _unfold(self, most: int) -> bytes | None:
         """Up to so many of the next bytes, perhaps none; None at the end."""
         if not self._waiting and self._member is not None:
@@ -123,25 +156,33 @@ class _Inflated(Stream):
             data = self._inflate(most)
             if data or self._member is None:
                 return data
+        if self._over:
+            # When all of it has been given out.
+            self.ended()
+            return None
         if not self._waiting:
-            got = self._file.read_at(self._at, self._piece)
+            most_read = len(self._piece) if self._end is None else min(len(self._piece), self._end - self._at)
+            got = self._file.read_at(self._at, self._piece[:most_read])
             self._at += got
             self._waiting = self._piece[:got].tobytes()
         if not self._waiting:
-            if self._member is not None:
-                raise FileError(self._file.path, "ends in the middle of its compressed data", self._at)
+            if self._member is not None or self._end is not None:
+                raise FileError(self.path, "ends in the middle of its compressed data", self._at)
             return None
         return self._inflate(most)
 
     def _inflate(self, most: int) -> bytes:
-        member = self._member = self._member or zlib.decompressobj(self._bits)
+        member = self._member = self._member or inflater(self._bits)
         try:
-            data = member.decompress(self._waiting, most)
-        except zlib.error as error:
-            raise FileError(self._file.path, f"its compressed data is damaged ({error})", self._at) from error
+            data: bytes = member.decompress(self._waiting, most)
+        except InflateError as error:
+            raise FileError(self.path, f"its compressed data is damaged ({error})", self._at) from error
         self._waiting = member.unconsumed_tail
+        self.unfolded(data)
         if member.eof:
             self._waiting, self._member = member.unused_data, None
+            if self._end is not None:
+                self._waiting, self._over = b"", True
         return data
 
 
@@ -161,7 +202,6 @@ class Window:
         self._start = self._end = 0
         self._ended = False
         self._lent = False
-        self._spare: list[Bytes] = []  # Lent, and perhaps still in use.
 
     @property
     def position(self) -> int:
@@ -217,41 +257,34 @@ class Window:
             room = least if known is not None else min(least, max(2 * self.size, self._piece))
             self._make_room(room)
             # Not more than that: what is left over is copied when the window moves on.
-            got = self._stream.read(self._buffer[self._end : max(room, self._piece)])
+            stop = self._start + max(room, self._piece)
+            got = self._stream.read(self._buffer[self._end : stop])
             self._end += got
             self._ended = not got
         return self.size
 
     def _make_room(self, least: int) -> None:
+        """So many bytes from the window's first one on, or a piece."""
         size = max(least, self._piece)
-        if size > len(self._buffer) or self._lent:
-            # The old buffer is still there while the new one is filled.
-            self._lease.note(size + self.size)
-            other = self._spare_buffer(size)
-            other[: self.size] = self.data
+        start, held = self.position % _PAGE if size >= _LARGE else 0, self.size
+        if start + size > len(self._buffer) or self._lent:
+            # The old buffer is still there while the new one is filled. Some more, since the next may be larger.
+            room = start + size + size // 16
+            self._lease.note(room + held)
+            other = spare_bytes(room)
+            other[start : start + held] = self.data
             self._lease.note(len(other))
             self._buffer = other
             self._lent = False
-        elif self._start:
-            self._buffer[: self.size] = self.data
-        self._end -= self._start
-        self._start = 0
-
-    def _spare_buffer(self, size: int) -> Bytes:
-        """One that was lent and has come back, or a new one: memory that is used again need not be cleared first."""
-        if self._lent:
-            self._spare.append(self._buffer)
-            del self._spare[:-_SPARE]
-        for place in range(len(self._spare)):
-            # Referred to by the list and by the call, and so by nobody who could still look at it: views refer to the
-            # array that owns their memory, which these do (those of ``aligned_empty`` do not).
-            if len(self._spare[place]) >= size and sys.getrefcount(self._spare[place]) == 2:
-                return self._spare.pop(place)
-        return np.empty(size + size // 16, np.uint8)
+        elif self._start + size > len(self._buffer):
+            self._buffer[start : start + held] = self.data
+        else:
+            return
+        self._start, self._end = start, start + held
 
     def close(self) -> None:
         """Let go of the memory."""
         self._buffer = np.empty(0, np.uint8)
-        self._spare.clear()
         self._start = self._end = 0
+        self._stream.close()
         self._lease.release()

@@ -16,6 +16,7 @@ from forebay.errors import FileError, ForebayError
 from forebay.storage.arrow import arrow
 from forebay.storage.files import InputFile, is_url, open_file
 from forebay.storage.leaf import Leaf
+from forebay.storage.parquet_footer import read_footer
 from forebay.storage.structures import structure_from_json
 
 OWN = b"forebay"
@@ -36,11 +37,18 @@ class TableFile(ABC):
 
     @abstractmethod
     def group(self, group: int, row: int, columns: Sequence[str], piece: int) -> Iterator[Any] | None:
-        """Record batches of a group from a row on, of about `piece` bytes each; None if there is no such group."""
+        """Record batches of a group from a row on, of about `piece` bytes each; None if there is no such group.
+
+        Their values have been checked: views of them may be used as any other memory.
+        """
 
     def nulls(self) -> "dict[str, bool] | None":
         """Whether there are nulls in columns, by their paths, as far as that is known; None if nothing is."""
         return None
+
+    def details(self) -> dict[str, str]:
+        """What else the file tells about itself, for people to read."""
+        return {}
 
     def may_match(self, group: int, condition: Any) -> bool:
         """Whether a group can hold rows that meet a condition, by what is known without reading it."""
@@ -72,7 +80,9 @@ def own_columns(schema: Any) -> tuple[dict[str, Leaf], Structure | None]:
         said = json.loads(text)
         leaves = [Leaf.from_json(leaf) for leaf in said["leaves"]]
         structure = structure_from_json(said["structure"]) if _plain(said["structure"]) else None
-    except (ForebayError, ValueError, TypeError, KeyError):
+        for leaf in leaves:
+            leaf.field()
+    except (ForebayError, ValueError, TypeError, KeyError, NotImplementedError):
         # Whoever wrote it, the columns themselves say enough.
         return {}, None
     return {leaf.name: leaf for leaf in leaves}, structure
@@ -102,6 +112,8 @@ def _source(file: InputFile) -> Any:
 
 
 class _Parquet(TableFile):
+    """Arrow is given footers that have been looked at: of others it may end the process. See ``parquet_footer``."""
+
     def __init__(self, path: str) -> None:
         self._opened = open_file(path)
         self.path = path
@@ -110,7 +122,7 @@ class _Parquet(TableFile):
         try:
             with _reading(path, "is no Parquet file that can be read"):
                 self._parquet = parquet
-                self._meta = parquet.read_metadata(_source(self._opened))
+                self._meta = parquet.read_metadata(arrow().BufferReader(read_footer(self._opened)))
                 self.schema = self._meta.schema.to_arrow_schema()
                 groups = [self._meta.row_group(i) for i in range(self._meta.num_row_groups)]
                 self.group_rows = [group.num_rows for group in groups]
@@ -142,6 +154,7 @@ class _Parquet(TableFile):
                 self._row_bytes = 1.0 if first is None else max(first.nbytes / max(first.num_rows, 1), 1.0)
             rows = int(min(max(piece / self._row_bytes, 1), _MAX_ROWS))
             for batch in file.iter_batches(rows, row_groups=[group], columns=columns):
+                _check(batch)
                 left -= batch.num_rows
                 skipped = min(row, batch.num_rows)
                 row -= skipped
@@ -163,16 +176,30 @@ class _Parquet(TableFile):
         """By the statistics of all row groups."""
         counts: dict[str, int] = {}
         unknown: set[str] = set()
-        for i in range(self._meta.num_row_groups):
-            group = self._meta.row_group(i)
-            for j in range(group.num_columns):
-                column = group.column(j)
-                stats = column.statistics
-                if stats is None or not stats.has_null_count:
-                    unknown.add(column.path_in_schema)
-                else:
-                    counts[column.path_in_schema] = counts.get(column.path_in_schema, 0) + stats.null_count
+        with _reading(self.path, "its statistics cannot be read"):
+            for i in range(self._meta.num_row_groups):
+                group = self._meta.row_group(i)
+                for j in range(group.num_columns):
+                    column = group.column(j)
+                    stats = column.statistics
+                    if stats is None or not stats.has_null_count:
+                        unknown.add(column.path_in_schema)
+                    else:
+                        counts[column.path_in_schema] = counts.get(column.path_in_schema, 0) + stats.null_count
         return {path: count > 0 for path, count in counts.items() if path not in unknown}
+
+    def details(self) -> dict[str, str]:
+        """Who wrote it, and how its columns are compressed."""
+        said = {}
+        with _reading(self.path, "its footer cannot be read"):
+            if self._meta.created_by:
+                said["written by"] = str(self._meta.created_by)
+            # The descriptions of columns are checked where rows are read; without that, a wrong one ends the process.
+            if next(self.group(0, 0, self.schema.names, 1) or iter(()), None) is not None:
+                group = self._meta.row_group(0)
+                codecs = {str(group.column(i).compression).lower() for i in range(group.num_columns)}
+                said["columns compressed with"] = ", ".join(sorted(codecs)).replace("uncompressed", "nothing")
+        return said
 
     def may_match(self, group: int, condition: Any) -> bool:
         """By minimum and maximum of its columns."""
@@ -225,7 +252,7 @@ class _Arrow(TableFile):
                 options = pa.ipc.IpcReadOptions(included_fields=[self.schema.get_field_index(name) for name in columns])
                 self._chosen = columns, pa.ipc.open_file(_source(self._opened), options=options)
             batch = self._chosen[1].get_batch(group)
-            batch.validate()
+            _check(batch)
         yield from cut(batch, row, piece)
 
     def close(self) -> None:
@@ -265,13 +292,20 @@ class _ArrowStream(TableFile):
                 except StopIteration:
                     return None
                 self._next += 1
-            batch.validate()
-            return cut(batch.select(list(columns)), row, piece)
+            batch = batch.select(list(columns))
+            _check(batch)
+            return cut(batch, row, piece)
 
     def close(self) -> None:
         """The file, and what Arrow keeps of it."""
         self._reader = None
         self._opened.close()
+
+
+def _check(batch: Any) -> None:
+    """Whether all offsets lead somewhere and all text is text: Arrow looks at neither, and whoever follows a wrong
+    offset reads memory that is not theirs. Here, so that nobody gets a batch that has not been looked at."""
+    batch.validate(full=True)
 
 
 def cut(batch: Any, row: int, piece: int) -> Iterator[Any]:

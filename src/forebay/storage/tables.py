@@ -82,6 +82,7 @@ def table_form(
         if count != 1:
             have = ", ".join(map(repr, schema.names))
             raise ValueError(f"has {'no column' if not count else 'several columns'} {name!r}; there are {have}")
+        _no_twins(schema.field(name).type)
     known = {name: leaf for name, leaf in leaves.items() if name in names and _same(schema.field(name).type, leaf)}
     if own is not None and columns is None and set(known) == set(names) and own.size == len(names):
         structure = own
@@ -125,6 +126,16 @@ def _structure(kind: Any) -> Structure:
     return Structure(dict, tuple(field.name for field in fields), tuple(_structure(field.type) for field in fields))
 
 
+def _no_twins(kind: Any) -> None:
+    """ValueError if a struct in it has several fields of one name, of which a dict would keep the last."""
+    fields = [kind.field(i) for i in range(kind.num_fields)]
+    names = [field.name for field in fields]
+    if arrow().types.is_struct(kind) and len(set(names)) < len(names):
+        raise ValueError(f"has a struct with several fields of one name: {', '.join(map(repr, names))}")
+    for field in fields:
+        _no_twins(field.type)
+
+
 def _kind(kind: Any) -> str:
     """What a column's elements are: the same for types that differ in ways that elements do not show."""
     pa = arrow()
@@ -140,15 +151,19 @@ def _kind(kind: Any) -> str:
     return str(kind) if dtype is None else "str" if dtype == TEXT else "bytes" if dtype == BYTES else str(dtype)
 
 
+def _is_view(kind: Any) -> bool:
+    is_a = arrow().types
+    return bool(is_a.is_list_view(kind) or is_a.is_large_list_view(kind))
+
+
 def _is_list(kind: Any) -> bool:
     is_a = arrow().types
     return bool(
         is_a.is_list(kind)
         or is_a.is_large_list(kind)
         or is_a.is_fixed_size_list(kind)
-        or is_a.is_list_view(kind)
-        or is_a.is_large_list_view(kind)
         or is_a.is_map(kind)
+        or _is_view(kind)
     )
 
 
@@ -211,8 +226,24 @@ def _specs(kind: Any, path: str, nulls: "dict[str, bool]", leaves: list[TensorSp
     return True
 
 
+def _decoded(array: Any) -> Any:
+    """Values without their encoding, which may hide nulls: in a dictionary, or in the values of runs."""
+    pa = arrow()
+    while dtype_of(array.type) is not None:
+        if pa.types.is_dictionary(array.type):
+            array = array.dictionary_decode()
+        elif pa.types.is_run_end_encoded(array.type):
+            import pyarrow.compute
+
+            array = pyarrow.compute.run_end_decode(array)
+        else:
+            break
+    return array
+
+
 def _columns(array: Any) -> list[Column]:
     pa = arrow()
+    array = _decoded(array)
     if pa.types.is_struct(array.type):
         # flatten() hands a struct's nulls on to its fields.
         return [column for child in array.flatten() for column in _columns(child)]
@@ -254,6 +285,7 @@ def _tensors(array: Any) -> "tuple[Any, Indices] | None":
     if not _is_list(array.type):
         return array, np.zeros((len(array), 0), np.int64)
     flat, counts = _unlisted(array)
+    flat = _decoded(flat)
     if flat.null_count:
         return None
     found = _tensors(flat)
@@ -269,28 +301,40 @@ def _tensors(array: Any) -> "tuple[Any, Indices] | None":
 
 
 def _unlisted(array: Any) -> tuple[Any, Indices]:
-    """The items of all lists, none of which is null, and how many each has."""
+    """The items of all lists, none of which is null, and how many each has.
+
+    Nothing is cast: what Arrow makes of views, and of maps with nulls in them, has the wrong offsets.
+    """
     pa = arrow()
     kind = array.type
-    if pa.types.is_list_view(kind) or pa.types.is_large_list_view(kind):
-        array = array.cast(pa.large_list(kind.value_type))
-    elif pa.types.is_map(kind):
-        array = array.cast(pa.list_(_items(kind)))
-    elif pa.types.is_fixed_size_list(kind):
+    if pa.types.is_fixed_size_list(kind):
         return array.flatten(), np.full(len(array), kind.list_size, np.int64)
-    return array.flatten(), array.value_lengths().to_numpy(zero_copy_only=False).astype(np.int64)
+    if pa.types.is_map(kind):
+        offsets = array.offsets.to_numpy().astype(np.int64)
+        first, count = int(offsets[0]), int(offsets[-1] - offsets[0])
+        sides = [side.slice(first, count) for side in (array.keys, array.items)]
+        return pa.StructArray.from_arrays(sides, fields=list(_items(kind))), np.diff(offsets)
+    sizes = array.sizes if _is_view(kind) else array.value_lengths()
+    return array.flatten(), sizes.to_numpy(zero_copy_only=False).astype(np.int64)
+
+
+def picked(data: Any, rows: Indices) -> Any:
+    """The rows with these numbers, which rise, of an array or a record batch."""
+    pa = arrow()
+    try:
+        return data.take(pa.array(rows))
+    except pa.ArrowNotImplementedError:
+        # Not all types can be taken from, but all can be cut and put together again.
+        breaks = np.flatnonzero(np.diff(rows) != 1) + 1
+        runs = [run for run in np.split(rows, breaks) if len(run)]
+        parts = [data.slice(int(run[0]), len(run)) for run in runs] or [data.slice(0, 0)]
+        return pa.concat_batches(parts) if isinstance(data, pa.RecordBatch) else pa.concat_arrays(parts)
 
 
 def _plain(array: Any, dtype: np.dtype[Any]) -> Any:
     """Values as an array of the type that Forebay itself writes that dtype with."""
     pa = arrow()
     kind = array.type
-    if pa.types.is_run_end_encoded(kind):
-        import pyarrow.compute
-
-        return _plain(pyarrow.compute.run_end_decode(array), dtype)
-    if pa.types.is_dictionary(kind):
-        return _plain(array.dictionary_decode(), dtype)
     if is_text(dtype):
         return array.cast(value_type(dtype))
     if dtype.kind not in "mM":
@@ -306,12 +350,13 @@ def _plain(array: Any, dtype: np.dtype[Any]) -> Any:
 def _rows(array: Any) -> list[Any]:
     """One value for each row, one by one: what every other way has to agree with."""
     pa = arrow()
+    array = _decoded(array)
     if array.null_count == len(array):
         return [None] * len(array)
     if array.null_count:
         rows: list[Any] = [None] * len(array)
         valid = np.flatnonzero(array.is_valid().to_numpy(zero_copy_only=False))
-        for row, value in zip(valid.tolist(), _rows(array.drop_null())):
+        for row, value in zip(valid.tolist(), _rows(picked(array, valid))):
             rows[row] = value
         return rows
     if pa.types.is_struct(array.type):

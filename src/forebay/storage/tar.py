@@ -9,7 +9,14 @@ import numpy as np
 from forebay.storage.files import Bytes
 
 BLOCK = 512
+KEY = "__key__"
+"""What samples have their key under, beside their fields."""
 _FILES = b"\x0007"  # The first is how old archives write it.
+_SPARSE = b"S"
+# Links, devices and folders have no contents, whatever size they tell; everything else has, known or not.
+_EMPTY = b"123456"
+# Where a sparse header, and each block that goes on with it, says that there is another one.
+_MORE, _MORE_STILL = 482, 504
 _NAME = re.compile(r"^((?:.*/|)[^.]+)[.]([^/]*)$", re.DOTALL)
 _META = re.compile(r"__[^/]*__($|/)")
 # Names and attributes that take a block of their own; longer ones are not believed.
@@ -23,7 +30,8 @@ class TarFault(Exception):
 class Member(NamedTuple):
     """A file of an archive. Places are those of its headers, its contents, and what comes behind it.
 
-    `key` and `field` are None for what belongs to no sample: folders, links, names without a dot.
+    `key` and `field` are None for what belongs to no sample: folders, links, names without a dot. `refused` says why
+    the contents of one that does belong to a sample cannot be had.
     """
 
     begin: int
@@ -32,6 +40,7 @@ class Member(NamedTuple):
     end: int
     key: str | None
     field: str | None
+    refused: str | None = None
 
 
 Have = Callable[[int], Bytes]
@@ -46,6 +55,7 @@ def read_member(have: Have, begin: int, left: int | None) -> Member | None:
     at = begin
     name: bytes | None = None
     size: int | None = None
+    sparse = False
     while True:
         data = have(at + BLOCK)
         if len(data) == at and at == begin:
@@ -72,21 +82,34 @@ def read_member(have: Have, begin: int, left: int | None) -> Member | None:
             name = extra.rstrip(b"\0")
         elif kind == b"x":
             said = _attributes(extra)
-            name = said.get(b"path", name)
+            sparse = any(each.startswith(b"GNU.sparse.") for each in said)
+            name = said.get(b"GNU.sparse.name", said.get(b"path", name))
             if b"size" in said:
                 size = _number(said[b"size"])
         at = start + _padded(own_size)
-    size = own_size if size is None else size
-    plain = kind in _FILES
-    stop = start + size if plain else start
+    size = 0 if kind in _EMPTY else own_size if size is None else size
+    if kind == _SPARSE:
+        sparse = True
+        more = header[_MORE]
+        while more:
+            data = have(start + BLOCK)
+            if len(data) < start + BLOCK:
+                raise TarFault("the archive ends in the middle of a header")
+            more, start = data[start + _MORE_STILL], start + BLOCK
+    stop = start + size
     if left is not None and stop > left:
         raise TarFault(f"a member of {size:,} bytes, and {max(left - start, 0):,} are left of the archive")
     if name is None:
         name = header[:100].split(b"\0", 1)[0]
         if header[257:263] == b"ustar\0" and header[345]:
             name = header[345:500].split(b"\0", 1)[0] + b"/" + name
-    key, field = _split(name) if plain else (None, None)
-    return Member(begin, start, stop, start + _padded(size if plain else 0), key, field)
+    key, field = split_name(name) if kind in _FILES or sparse else (None, None)
+    refused = None
+    if sparse and key is not None:
+        refused = "is stored as a sparse file, without its zeros; pack it without tar's --sparse"
+    elif field == KEY:
+        refused = f"would take the place of the sample's key; call it other than {KEY}"
+    return Member(begin, start, stop, start + _padded(size), key, field, refused)
 
 
 def _checked(header: bytes) -> tuple[bytes, int]:
@@ -128,7 +151,8 @@ def _attributes(data: bytes) -> dict[bytes, bytes]:
     return found
 
 
-def _split(name: bytes) -> tuple[str | None, str | None]:
+def split_name(name: bytes) -> tuple[str | None, str | None]:
+    """The key and the field of a member of that name; None for both if it belongs to no sample."""
     text = name.decode("utf-8", "surrogateescape")
     found = _NAME.match(text)
     if found is None or _META.match(text):

@@ -1,13 +1,13 @@
 """A dataset on its way to disk: blocks in, Arrow files and a manifest out."""
 
 import os
-from collections.abc import Callable
-from itertools import pairwise
+from collections.abc import Callable, Sequence
+from itertools import chain, islice, pairwise
 from typing import Any
 
 import numpy as np
 
-from forebay.block import Block, Column, RowError, Structure, TensorSpec, concat_blocks, flatten
+from forebay.block import Block, Column, Indices, RowError, Structure, TensorSpec, concat_blocks, flatten
 from forebay.errors import DataError, PlanError
 from forebay.ledger import Ledger
 from forebay.storage.arrow import arrow
@@ -80,7 +80,7 @@ class DatasetWriter:
             self._expected = [None] * len(self._names)
         block = block.ordered_as(self._structure)
         if block.structure != self._structure:
-            raise self._error(0, f"has the structure {block.structure}, earlier {self._structure}")
+            raise self._error(self.rows, f"has the structure {block.structure}, earlier {self._structure}")
         try:
             if self._looked is not None:
                 self._look(block)
@@ -88,7 +88,7 @@ class DatasetWriter:
                 self._widen([block])
                 self._sort(block)
         except RowError as error:
-            raise self._error(error.row, error.text) from None
+            raise self._error(self.rows + error.row, error.text) from None
         except OSError as error:
             raise self._disk_error(error) from error
 
@@ -104,8 +104,8 @@ class DatasetWriter:
         except RowError as error:
             raise DataError(f"{self._call}(): {name} {error.text}") from None
 
-    def _error(self, row: int, text: str) -> DataError:
-        return DataError(f"{self._call}(), element {self.rows + row}: {text}")
+    def _error(self, element: int, text: str) -> DataError:
+        return DataError(f"{self._call}(), element {element}: {text}")
 
     def _disk_error(self, error: OSError) -> DataError:
         return DataError(f"{self._call}({self._folder.path!r}): writing failed: {error}")
@@ -134,8 +134,12 @@ class DatasetWriter:
         for i, name in enumerate(self._names if looked else []):
             found = [_found(name, block.columns[i]) for block in looked]
             leaf = self._expected[i] or found[0]
-            for other in found:
-                leaf = leaf.merged(other)
+            for number, other in enumerate(found):
+                try:
+                    leaf = leaf.merged(other)
+                except RowError as error:
+                    first = sum(block.rows for block in looked[:number])
+                    raise self._error(first + error.row, f"{name} {error.text}") from None
             leaves.append(leaf.settled())
         if not looked and self._structure is not None:
             leaves = [
@@ -171,18 +175,18 @@ class DatasetWriter:
         """Rows to their shards."""
         self._sample.add(block, self.rows)
         if self._shard_of is None:
-            self._enqueue(0, block)
+            self._enqueue(0, block, range(self.rows, self.rows + block.rows))
         else:
             shards = self._shard_of(block, self.rows)
             for shard in np.unique(shards).tolist():
                 mine = np.flatnonzero(shards == shard)
-                self._enqueue(shard, block if len(mine) == block.rows else block.take(mine))
+                self._enqueue(shard, block if len(mine) == block.rows else block.take(mine), mine + self.rows)
         self.rows += block.rows
 
-    def _enqueue(self, shard: int, block: Block) -> None:
+    def _enqueue(self, shard: int, block: Block, numbers: Sequence[int] | Indices) -> None:
         """Small blocks wait for others of their shard; a batch should neither be tiny nor huge."""
         waiting = self._waiting.setdefault(shard, _Waiting())
-        waiting.add(block)
+        waiting.add(block, numbers)
         if waiting.nbytes >= BATCH_BYTES // 2:
             self._flush(shard)
         while self._too_many_wait():
@@ -198,14 +202,18 @@ class DatasetWriter:
         return held > _WAITING_BYTES or not self._lease.ask(held)
 
     def _flush(self, shard: int) -> None:
-        block = self._waiting.pop(shard).block()
+        waiting = self._waiting.pop(shard)
+        block = waiting.block()
         pieces = max(1, min(block.rows, round(block.nbytes / BATCH_BYTES)))
         bounds = np.linspace(0, block.rows, pieces + 1).astype(int).tolist()
         for start, stop in pairwise(bounds):
             writer = self._open.pop(shard, None) or self._new_file(shard)
             # The one that was used last is the last.
             self._open[shard] = writer
-            writer.write(block.slice(start, stop))
+            try:
+                writer.write(block.slice(start, stop))
+            except RowError as error:
+                raise self._error(waiting.number(start + error.row), error.text) from None
             if writer.size >= self._file_bytes:
                 self._finish_file(shard)
 
@@ -242,7 +250,7 @@ class DatasetWriter:
             )
             write_manifest(self._folder.data, manifest)
         except RowError as error:
-            raise self._error(error.row, error.text) from None
+            raise self._error(self.rows + error.row, error.text) from None
         except OSError as error:
             raise self._disk_error(error) from error
         self._folder.commit()
@@ -258,15 +266,20 @@ class DatasetWriter:
 
 
 class _Waiting:
-    """Blocks of one shard that are not worth a batch yet."""
+    """Blocks of one shard that are not worth a batch yet, and which elements they hold, for errors."""
 
     def __init__(self) -> None:
         self._blocks: list[Block] = []
+        self._numbers: list[Sequence[int] | Indices] = []
         self.nbytes = 0
 
-    def add(self, block: Block) -> None:
+    def add(self, block: Block, numbers: Sequence[int] | Indices) -> None:
         self._blocks.append(block)
+        self._numbers.append(numbers)
         self.nbytes += block.nbytes
+
+    def number(self, row: int) -> int:
+        return int(next(islice(chain.from_iterable(self._numbers), row, None)))
 
     def block(self) -> Block:
         return concat_blocks(self._blocks)

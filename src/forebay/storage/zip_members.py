@@ -1,16 +1,32 @@
-"""Where the members of a zip archive lie, so that those that are not compressed can be read in place."""
+"""Where the members of a zip archive lie, to be read in place, or unfolded from there."""
 
 import io
 import struct
 import zipfile
+import zlib
+from dataclasses import dataclass
 
 import numpy as np
 
 from forebay.errors import FileError
 from forebay.storage.files import InputFile
+from forebay.storage.streams import Inflated
 
-Members = dict[str, tuple[int, int, int]]
-"""By name: where a member's bytes begin and end, and how they are compressed (0: not at all)."""
+STORED, DEFLATED = zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED
+
+
+@dataclass(frozen=True, slots=True)
+class Member:
+    """Where a member's bytes begin and end, how they are compressed, and what they should unfold to."""
+
+    begin: int
+    end: int
+    method: int
+    size: int
+    crc: int
+
+
+Members = dict[str, Member]
 
 _LOCAL_HEADER = 30
 
@@ -33,8 +49,35 @@ def stored_members(file: InputFile) -> Members:
         end = begin + info.compress_size
         if end > file.size:
             raise FileError(file.path, f"its member {info.filename!r} goes beyond the end of the file", begin)
-        members[info.filename] = (begin, end, info.compress_type)
+        members[info.filename] = Member(begin, end, info.compress_type, info.file_size, info.CRC)
     return members
+
+
+class MemberStream(Inflated):
+    """The contents of a member that is compressed, unfolded as they are asked for, and compared with its checksum at
+    the end: FileError may come as late as that."""
+
+    def __init__(self, file: InputFile, member: Member, position: int = 0) -> None:
+        self._wanted = member
+        self._crc = 0
+        self._given = 0
+        super().__init__(file, -zlib.MAX_WBITS, position, member.begin, member.end)
+
+    def unfolded(self, data: bytes) -> None:
+        """Count it in."""
+        self._crc = zlib.crc32(data, self._crc)
+        self._given += len(data)
+        if self._given > self._wanted.size:
+            raise FileError(
+                self.path, f"unfolds to more than the {self._wanted.size:,} bytes it should", self._wanted.begin
+            )
+
+    def ended(self) -> None:
+        """Compare."""
+        if (self._given, self._crc) != (self._wanted.size, self._wanted.crc):
+            raise FileError(
+                self.path, "its compressed data is damaged: its size or checksum is wrong", self._wanted.begin
+            )
 
 
 class _Reader(io.RawIOBase):

@@ -14,6 +14,7 @@ from conformance.cases import (
     randomness,
     rows,
     shuffles,
+    skipping,
     sources,
     stored,
     tables,
@@ -37,6 +38,7 @@ TABLES = (
     chains,
     caches,
     failures,
+    skipping,
 )
 
 CASES: tuple[Case, ...] = tuple(case for table in TABLES for case in table.CASES)

@@ -115,6 +115,21 @@ CASES = [
         law=each_different(20),
         reshuffles=True,
     ),
+    *(
+        Case(
+            f"map.rng_after_a_map_and_{name}",
+            lambda step=step: step(range_(24).map(lambda i: i + 1)).map(_noise, rng=True, seed=1),
+            law=each_different(rows),
+            reshuffles=True,
+        )
+        # Steps that the first map changes places with: the second one's numbers are those of the new order.
+        for name, rows, step in (
+            ("shuffle", 24, lambda ds: ds.shuffle(seed=5)),
+            ("small_shuffle", 24, lambda ds: ds.shuffle(6, seed=5)),
+            ("skip", 21, lambda ds: ds.skip(3)),
+            ("shard", 8, lambda ds: ds.shard(3, 1)),
+        )
+    ),
     Case(
         "map.rng_then_skip_shard",
         lambda: range_(40).map(_noise, rng=True, seed=1).skip(4).shard(3, 1),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import atexit
 import gzip
+import io
 import json
 import sqlite3
 import tempfile
@@ -41,6 +42,12 @@ def _csv() -> bytes:
     return b"id,name,size\n" + b"".join(b'%d,"a ""%d"",\n",%.2f\n' % (i, i, i / 4) for i in range(30))
 
 
+def _compressed() -> bytes:
+    out = io.BytesIO()
+    np.savez_compressed(out, x=np.arange(20) * 7)
+    return out.getvalue()
+
+
 _FILES: dict[str, Any] = {
     "0.txt": lambda: b"\r\n".join(LINES[:25]) + b"\r\n",
     "1.txt": lambda: b"",
@@ -52,6 +59,7 @@ _FILES: dict[str, Any] = {
     "broken.jsonl": lambda: b"\n".join(json.dumps(row).encode() if row["x"] % 7 else b"{" for row in OBJECTS),
     "a.npy": lambda: np.arange(60, dtype=np.float32).reshape(20, 3),
     "b.npy": lambda: np.arange(20) * 7,
+    "c.npz": _compressed,
 }
 
 
@@ -140,6 +148,11 @@ CASES = [
         lambda: Dataset.from_json(_file("broken.jsonl"), on_error="skip"),
         lambda: [_object(row) for row in OBJECTS if row["x"] % 7],
         unknown_length=True,
+    ),
+    Case(
+        "npy.compressed",
+        lambda: Dataset.from_npy(_file("c.npz")),
+        lambda: [{"x": number} for number in _FILES["b.npy"]()],
     ),
     Case(
         "npy.arrays",

@@ -12,16 +12,16 @@ import weakref
 from collections import deque
 from collections.abc import Callable
 from contextlib import ExitStack, suppress
-from hashlib import blake2b
 from typing import Any
 
+from forebay.digests import blake2b
 from forebay.errors import PlanError, TransferError
 from forebay.run.executor import Job
 from forebay.run.process.remote_error import shown_value, text_of
 from forebay.run.process.segment import Part, Segment
 from forebay.run.process.wire import Types, decode, encode
 from forebay.run.process.worker import ANSWER, TASK
-from forebay.run.uninterrupted import uninterrupted
+from forebay.uninterrupted import uninterrupted
 
 SLOTS = 2
 """Calls that a worker may hold: the one it is on, and one to go on with while the answer travels."""
@@ -72,7 +72,10 @@ class Launch:
         for part in parts:
             digest.update(part)
         self.digest = digest.hexdigest()
-        uninterrupted(lambda: self._keep(parts))
+        try:
+            uninterrupted(lambda: self._keep(parts))
+        except TransferError as error:
+            raise PlanError(f"{name}: {error}") from error
         self.path = [entry for entry in sys.path if isinstance(entry, str)]
         self.argv = [str(argument) for argument in getattr(sys, "argv", [])]
         try:
@@ -166,6 +169,8 @@ class Child:
         types = self._types.copy()
         try:
             size = self._segments[slot].write(encode(task.job.arguments, types))
+        except TransferError:
+            raise
         except Exception as raised:
             raise self._unsendable(task.job.arguments, raised) from raised
         self._segments[slot].begun = False

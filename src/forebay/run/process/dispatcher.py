@@ -14,7 +14,7 @@ from forebay.ledger import Lease, Ledger
 from forebay.run.executor import Job
 from forebay.run.process.child import Child, Launch, Task
 from forebay.run.process.remote_error import text_of
-from forebay.run.uninterrupted import uninterrupted
+from forebay.uninterrupted import uninterrupted
 
 DEATHS = 3
 """So many workers may die on one job before the job is held to be the reason."""

@@ -3,13 +3,17 @@
 import mmap
 import os
 import struct
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
 
+from forebay.errors import TransferError
+
 Part = bytes | memoryview
-Bytes = bytearray | memoryview
+Bytes = Any
+"""A bytearray, or an array of bytes: anything with a buffer, which types can say from Python 3.12 on."""
 
 SMALLEST = 1 << 20
 # Fresh pages cost about as much as the copy into them, so memory is only given back after it was far too large for
@@ -41,7 +45,7 @@ class Segment:
         """A new segment and its file descriptor, which can be closed once the other process has it."""
         fd = os.memfd_create("forebay", os.MFD_CLOEXEC)
         try:
-            os.ftruncate(fd, SMALLEST)
+            _sized(SMALLEST, partial(os.ftruncate, fd))
             return Segment(fd), fd
         except BaseException:
             os.close(fd)
@@ -80,7 +84,7 @@ class Segment:
     def read(self, size: int) -> list[Bytes]:
         """Copy the message out into memory that may be written to; the segment is free for another one then."""
         if size != len(self._memory):
-            self._memory.resize(size)
+            _sized(size, self._memory.resize)
         count = _NUMBER.unpack_from(self._memory, _HEADER)[0]
         lengths = struct.unpack_from(f"<{count}Q", self._memory, _HEADER + _NUMBER.size)
         starts, end = _layout(lengths)
@@ -88,7 +92,7 @@ class Segment:
         return [
             bytearray(self._memory[start : start + length])
             if length < _QUICK
-            else np.frombuffer(self._memory, np.uint8, length, start).copy().data
+            else np.frombuffer(self._memory, np.uint8, length, start).copy()
             for start, length in zip(starts, lengths)
         ]
 
@@ -97,10 +101,21 @@ class Segment:
         size = len(self._memory)
         if needed > size or (size > LARGE and self._unused > PATIENCE):
             self._unused = 0
-            self._memory.resize(max(SMALLEST, needed + needed // 4))
+            _sized(max(SMALLEST, needed + needed // 4), self._memory.resize)
 
     def _note(self, needed: int) -> None:
         self._unused = self._unused + 1 if needed < len(self._memory) // 4 else 0
+
+
+def _sized(size: int, resize: Callable[[int], object]) -> None:
+    try:
+        resize(size)
+    except OSError as error:
+        # The system counts this memory as a file too.
+        raise TransferError(
+            f"{size:,} bytes of shared memory cannot be had ({error}): raise the limits on memory or on the size of "
+            "files (ulimit -f), or make elements smaller"
+        ) from error
 
 
 def _layout(lengths: Sequence[Any]) -> tuple[list[int], int]:

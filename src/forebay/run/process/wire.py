@@ -146,7 +146,8 @@ def _importable(kind: "type[Any] | FunctionType") -> bool:
     cloudpickle asks the same, but takes most of a message's time for it.
     """
     module = kind.__module__
-    if module == "__main__":
+    # Of a script, in the process that runs it and in those that multiprocessing made of it.
+    if module in ("__main__", "__mp_main__"):
         return False
     found: Any = sys.modules.get(module)
     for name in kind.__qualname__.split("."):
@@ -159,11 +160,12 @@ def _sent_by_value(module: str) -> bool:
     return any(module == name or module.startswith(f"{name}.") for name in registered)
 
 
-def _reduce_array(array: np.ndarray[Any, Any]) -> Any:
+def _reduce_array(array: Any) -> Any:
     char = array.dtype.char
     if array.flags.c_contiguous and array.dtype is _PLAIN.get(char):
-        # Less to write and to read than what NumPy itself has to say about such an array.
-        return np.ndarray, (array.shape, char, pickle.PickleBuffer(array.data))
+        # Less to write and to read than what NumPy itself has to say about such an array. Not of its memoryview: Python
+        # before 3.11.8 crashes if that and the buffer are collected together, as they are after a failure.
+        return np.ndarray, (array.shape, char, pickle.PickleBuffer(array))
     if not array.flags.forc and not array.dtype.hasobject:
         # NumPy would copy arrays with gaps into the pickle.
         array = np.ascontiguousarray(array)

@@ -43,7 +43,7 @@ def main(parent: int, control: int, payload: int, *slots: int) -> None:
             began = time.perf_counter()
             slot, size = TASK.unpack(message)
             segments[slot].begun = True
-            size = segments[slot].write(_outcome(function, segments[slot], size, types))
+            size = _answered(segments[slot], _outcome(function, segments[slot], size, types), types)
             try:
                 connection.send(ANSWER.pack(slot, size, time.perf_counter() - began, _private(pages)))
             except (BrokenPipeError, ConnectionResetError):
@@ -51,6 +51,14 @@ def main(parent: int, control: int, payload: int, *slots: int) -> None:
     if os.getppid() != parent:
         # Nobody is left to end a process that hangs in its own clean-up.
         os._exit(0)
+
+
+def _answered(segment: Segment, outcome: list[Part], types: Types) -> int:
+    """Put the outcome there, or why it cannot be put there; its size."""
+    try:
+        return segment.write(outcome)
+    except TransferError as error:
+        return segment.write(encode((None, error), types))
 
 
 def _private(pages: io.FileIO) -> int:
@@ -72,17 +80,18 @@ def _load(payload: int, types: Types) -> Callable[..., Any]:
     os.close(payload)
     try:
         make = decode(segment.read(len(segment)), types)
-    except Exception as raised:
+    except BaseException as raised:
+        # Also what a module does that is imported for it, such as to parse a command line and end the program.
         return _refusing(raised, "the function could not be read in the worker process")
     finally:
         segment.close()
     try:
         return make()  # type: ignore[no-any-return]
-    except Exception as raised:
+    except BaseException as raised:
         return _refusing(raised, None)
 
 
-def _refusing(error: Exception, text: str | None) -> Callable[..., NoReturn]:
+def _refusing(error: BaseException, text: str | None) -> Callable[..., NoReturn]:
     def refuse(*_: Any) -> NoReturn:
         if text is None:
             raise error
@@ -95,19 +104,18 @@ def _outcome(function: Callable[..., Any], segment: Segment, size: int, types: T
     """The parts of a message that holds the result, or else the error."""
     try:
         arguments = decode(segment.read(size), types)
-    except Exception as raised:
+    except BaseException as raised:
         error = TransferError(f"the arguments could not be read in the worker process: {text_of(raised)}")
         error.__cause__ = raised
         return encode((None, error), types)
     try:
         result = function(*arguments)
-    except SystemExit:
-        raise
     except BaseException as raised:
+        # Also what would end a program: it is for the consumer's program to end, as it would be without a worker.
         return encode((None, raised), types)
     try:
         return encode((result, None), types)
-    except Exception as raised:
+    except BaseException as raised:
         error = TransferError(f"the result could not be sent from the worker process: {text_of(raised)}")
         error.add_note(f"the result was {shown_value(result)}")
         error.__cause__ = raised

@@ -1,0 +1,129 @@
+#include "memory.hpp"
+
+#include <algorithm>
+#include <cstdlib>
+#include <cstring>
+#include <mutex>
+#include <new>
+
+namespace forebay {
+namespace {
+
+constexpr std::size_t kPage = 4096;
+// The C library keeps smaller ones by itself.
+constexpr std::size_t kLarge = 1 << 16;
+// Counted once however many pipelines run: a part of the fixed allowance above a budget.
+#if defined(__SANITIZE_ADDRESS__)
+constexpr std::size_t kKeptBytes = 0;  // So that a piece that is used after it was given back is noticed.
+#else
+constexpr std::size_t kKeptBytes = 12 << 20;
+#endif
+constexpr std::size_t kKeptPieces = 32;
+
+// Sizes that differ a little are made equal, so that one piece serves for all of them.
+std::size_t rounded(std::size_t bytes) {
+  std::size_t step = kPage;
+  while (step < bytes / 16) step *= 2;
+  if (bytes > static_cast<std::size_t>(-1) - step) throw std::bad_alloc();
+  return (bytes + step - 1) / step * step;
+}
+
+struct Piece {
+  void* memory;
+  std::size_t bytes;
+};
+
+class Kept {
+ public:
+  // One of that size; null if there is none.
+  void* take(std::size_t bytes) {
+    const std::lock_guard<std::mutex> locked(lock_);
+    for (std::size_t i = count_; i-- > 0;) {
+      if (pieces_[i].bytes == bytes) {
+        void* memory = pieces_[i].memory;
+        remove(i);
+        return memory;
+      }
+    }
+    return nullptr;
+  }
+
+  // Whether it is kept; older ones may have to go for it.
+  bool give(void* memory, std::size_t bytes) {
+    if (bytes > kKeptBytes) return false;
+    const std::lock_guard<std::mutex> locked(lock_);
+    while (count_ == kKeptPieces || bytes_ + bytes > kKeptBytes) {
+      std::free(pieces_[0].memory);
+      remove(0);
+    }
+    pieces_[count_++] = {memory, bytes};
+    bytes_ += bytes;
+    return true;
+  }
+
+  std::size_t clear() {
+    const std::lock_guard<std::mutex> locked(lock_);
+    const std::size_t bytes = bytes_;
+    while (count_ != 0) {
+      std::free(pieces_[count_ - 1].memory);
+      remove(count_ - 1);
+    }
+    return bytes;
+  }
+
+ private:
+  void remove(std::size_t place) {
+    bytes_ -= pieces_[place].bytes;
+    std::copy(pieces_ + place + 1, pieces_ + count_, pieces_ + place);
+    --count_;
+  }
+
+  std::mutex lock_;
+  Piece pieces_[kKeptPieces];
+  std::size_t count_ = 0;
+  std::size_t bytes_ = 0;
+};
+
+Kept& kept() {
+  // Never destroyed: arrays may be let go of until the very end of the process.
+  static Kept& made = *new Kept;
+  return made;
+}
+
+}  // namespace
+
+void* take_memory(std::size_t bytes) {
+  void* memory = nullptr;
+  if (bytes < kLarge) {
+    memory = std::malloc(std::max<std::size_t>(bytes, 1));
+  } else {
+    bytes = rounded(bytes);
+    memory = kept().take(bytes);
+    if (memory == nullptr) memory = std::aligned_alloc(kPage, bytes);
+  }
+  if (memory == nullptr) throw std::bad_alloc();
+  return memory;
+}
+
+void give_memory(void* memory, std::size_t bytes) noexcept {
+  if (memory == nullptr) return;
+  if (bytes < kLarge || !kept().give(memory, rounded(bytes))) std::free(memory);
+}
+
+std::size_t clear_memory() noexcept { return kept().clear(); }
+
+void* resize_memory(void* memory, std::size_t bytes, std::size_t wanted) {
+  if (memory != nullptr && std::max(bytes, wanted) < kLarge) {
+    void* grown = std::realloc(memory, std::max<std::size_t>(wanted, 1));
+    if (grown == nullptr) throw std::bad_alloc();
+    return grown;
+  }
+  void* other = take_memory(wanted);
+  if (memory != nullptr) {
+    std::memcpy(other, memory, std::min(bytes, wanted));
+    give_memory(memory, bytes);
+  }
+  return other;
+}
+
+}  // namespace forebay

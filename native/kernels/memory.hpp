@@ -1,0 +1,19 @@
+// Memory for blocks of rows. One that is let go of is likely to be asked for again at once, and memory that comes from
+// the system has to be cleared first, page by page: a few large pieces are kept. No Python here.
+#pragma once
+
+#include <cstddef>
+
+namespace forebay {
+
+// At least so many bytes, to be given back with `give_memory` and the same number. Large pieces begin at a page.
+void* take_memory(std::size_t bytes);
+void give_memory(void* memory, std::size_t bytes) noexcept;
+
+// Gives what is kept back to the system; how many bytes that was.
+std::size_t clear_memory() noexcept;
+
+// The same piece with another size; what was in it is still there.
+void* resize_memory(void* memory, std::size_t bytes, std::size_t wanted);
+
+}  // namespace forebay

@@ -1,0 +1,74 @@
+"""Rows by number in files whose rows lie behind one another, each in a range of bytes that an index tells."""
+
+from abc import abstractmethod
+from collections.abc import Callable
+
+import numpy as np
+
+from forebay.block import Block, Indices
+from forebay.errors import FileError, place
+from forebay.sources.files import FileIndex, FileRows
+from forebay.storage.files import Bytes, InputFile, open_file
+from forebay.storage.row_index import RowIndex, load_index, save_index
+
+
+class SpanIndex(FileIndex):
+    """Rows by number. One that cannot be read is a row too, of no bytes, and fails when it is asked for."""
+
+    def __init__(self, path: str, checked: str | None, build: Callable[[InputFile], RowIndex]) -> None:
+        self._path = path
+        file = open_file(path)
+        try:
+            found = load_index(file, checked)
+            if found is None:
+                found = build(file)
+                save_index(file, found)
+        finally:
+            file.close()
+        self._rows = found
+        self.length = len(found.starts)
+        self._opened: InputFile | None = None
+
+    @abstractmethod
+    def made(self, data: Bytes, starts: Indices, stops: Indices) -> Block:
+        """The rows whose bytes follow one another in `data` as these ranges do; they lie there in the file."""
+
+    @abstractmethod
+    def rows_from(self, at: int) -> FileRows:
+        """The rows in order, from a place on."""
+
+    def origin(self, row: int) -> str:
+        """Where it begins."""
+        return place(self._path, int(self._rows.starts[row]))
+
+    def read(self, start: int, stop: int) -> Block:
+        """In one piece, where the rows lie in one piece."""
+        return self._read(self._rows.starts[start:stop], self._rows.stops[start:stop])
+
+    def gather(self, rows: Indices) -> Block:
+        """One read for each run of rows that lie behind one another."""
+        return self._read(self._rows.starts[rows], self._rows.stops[rows])
+
+    def _read(self, starts: Indices, stops: Indices) -> Block:
+        empty = np.flatnonzero(starts == stops)
+        if len(empty):
+            raise self.fault(int(starts[empty[0]]))
+        if self._opened is None:
+            self._opened = open_file(self._path)
+        data = np.empty(int((stops - starts).sum()), np.uint8)
+        # Where one begins at the end of the one before, they are read together.
+        breaks = np.flatnonzero(starts[1:] != stops[:-1]) + 1
+        firsts, lasts = np.concatenate([[0], breaks]), np.concatenate([breaks, [len(starts)]]) - 1
+        self._opened.read_ranges(starts[firsts], stops[lasts], data)
+        return self.made(data, starts, stops)
+
+    def fault(self, at: int) -> FileError:
+        """What reading in order says about that place."""
+        rows = self.rows_from(at)
+        try:
+            rows.read(1)
+        except FileError as error:
+            return error
+        finally:
+            rows.close()
+        return FileError(self._path, "has changed since its index was made", at)
