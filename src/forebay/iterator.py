@@ -2,7 +2,6 @@
 
 import copy
 import os
-import weakref
 from collections.abc import Callable
 from dataclasses import replace
 from threading import get_ident
@@ -16,6 +15,7 @@ from forebay.plan import Node, build, optimise, with_seeds
 from forebay.plan.identity import layout
 from forebay.remote_run import RemoteRun, in_force
 from forebay.run import Operator, Reader, Setup
+from forebay.run.collected import close_when_collected
 from forebay.run.crew import Crew
 from forebay.run.leaving import watch_for_exit
 from forebay.run.observers import ended, observed
@@ -99,7 +99,7 @@ class DatasetIterator(Generic[T_co]):
         self._go_on_from = go_on_from
         self._run = _Run(setup.parallelism.crew, setup.ledger)
         # The run is closed with the iterator, at the latest when that is collected or the interpreter ends.
-        self._close = weakref.finalize(self, self._run.close)
+        self._close = close_when_collected(self, self._run.close)
         watch_for_exit()
         self._layout = ""
         self._user: int | None = None  # The thread that is fetching a block.

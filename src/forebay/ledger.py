@@ -2,6 +2,7 @@
 
 import threading
 import weakref
+from collections import deque
 
 from forebay.sizes import memory_left, parse_size
 
@@ -27,10 +28,14 @@ class Ledger:
         self._held = 0
         self._peak = 0
         self._leases: weakref.WeakSet[Lease] = weakref.WeakSet()
+        # What leases held that are gone. The garbage collector may run on a thread that has the lock, so it only leaves
+        # them here.
+        self._returned: deque[int] = deque()
 
     @property
     def held(self) -> int:
         """Bytes that buffers hold at the moment."""
+        self._change(0, refusable=False)
         return self._held
 
     @property
@@ -57,6 +62,8 @@ class Ledger:
 
     def _change(self, difference: int, refusable: bool) -> bool:
         with self._lock:
+            while self._returned:
+                self._held -= self._returned.popleft()
             if refusable and difference > 0 and self._held + difference > self.budget:
                 return False
             self._held += difference
@@ -72,7 +79,7 @@ class Lease:
         self._amount = [0]
         self.owner = owner
         # The list outlives the lease, so that what it held is given back whatever becomes of it.
-        weakref.finalize(self, _give_back, ledger, self._amount)
+        weakref.finalize(self, _give_back, ledger._returned, self._amount)
 
     @property
     def held(self) -> int:
@@ -108,5 +115,5 @@ class Lease:
         return granted
 
 
-def _give_back(ledger: Ledger, amount: list[int]) -> None:
-    ledger._change(-amount[0], refusable=False)
+def _give_back(returned: "deque[int]", amount: list[int]) -> None:
+    returned.append(amount[0])

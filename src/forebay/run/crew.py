@@ -1,9 +1,10 @@
 """Who owns the workers of a running dataset, and what is remembered of them from one iteration to the next."""
 
-import weakref
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol
 
+from forebay.run.collected import close_when_collected
 from forebay.run.tuner import Tuner
 
 if TYPE_CHECKING:
@@ -42,7 +43,7 @@ class Parking:
         self.choices: dict[tuple[str, int], Choice] = {}
         self.workers: dict[tuple[str, int], int] = {}
         self.seen: dict[tuple[str, int], Seen] = {}
-        weakref.finalize(self, _close_all, self._parked)
+        close_when_collected(self, partial(_close_all, self._parked))
 
     def found(self) -> list[tuple[str, str]]:
         """Steps, and what earlier iterations found out about their workers."""

@@ -28,6 +28,11 @@ def _leave() -> None:
     _until = time.monotonic() + _AT_EXIT
 
 
+def is_leaving() -> bool:
+    """Whether the interpreter ends."""
+    return _until is not None
+
+
 def join(thread: threading.Thread) -> None:
     """Wait until the thread has ended; while the interpreter ends, not for ever."""
     # The last reference to an iterator may go on its own worker, which then cannot wait for itself.

@@ -2,6 +2,7 @@
 
 import os
 import threading
+from collections import deque
 
 from forebay.errors import SpillError
 
@@ -19,23 +20,31 @@ class SpillStore:
         self.limit = limit
         self._lock = threading.Lock()
         self._used = 0
+        # The garbage collector may close a file on a thread that has the lock, so what is given back is only left here.
+        self._returned: deque[int] = deque()
 
     @property
     def used(self) -> int:
         """Bytes on disk at the moment."""
-        return self._used
+        with self._lock:
+            return self._settled()
 
     def reserve(self, nbytes: int) -> None:
         """Count bytes that are about to be written. SpillError if there may not be so many."""
         with self._lock:
-            if self.limit is not None and self._used + nbytes > self.limit:
+            used = self._settled()
+            if self.limit is not None and used + nbytes > self.limit:
                 raise SpillError(
-                    f"Options.spill_limit is {self.limit:,} bytes; {self._used:,} are in use and {nbytes:,} more are "
+                    f"Options.spill_limit is {self.limit:,} bytes; {used:,} are in use and {nbytes:,} more are "
                     "needed: raise it, or give the pipeline more memory"
                 )
-            self._used += nbytes
+            self._used = used + nbytes
 
     def give_back(self, nbytes: int) -> None:
         """Bytes that are no longer on disk."""
-        with self._lock:
-            self._used -= nbytes
+        self._returned.append(nbytes)
+
+    def _settled(self) -> int:
+        while self._returned:
+            self._used -= self._returned.popleft()
+        return self._used

@@ -1,11 +1,11 @@
 """Calls in worker processes, for functions that keep the interpreter busy."""
 
-import weakref
 from collections.abc import Callable
 from typing import Any
 
 from forebay.errors import PlanError
 from forebay.ledger import Ledger
+from forebay.run.collected import close_when_collected
 from forebay.run.executor import Executor, Function, Job, R
 from forebay.run.process.child import Launch
 from forebay.run.process.dispatcher import Describe, Dispatcher
@@ -34,7 +34,7 @@ class ProcessExecutor(Executor[R]):
         self.identity = launch.digest
         self._dispatcher = Dispatcher(launch, _checked(workers, name), describe or _describe)
         # Also runs at interpreter exit. The dispatcher's thread does not refer to this object, so that it can go away.
-        self._finalizer = weakref.finalize(self, self._dispatcher.close)
+        self._finalizer = close_when_collected(self, self._dispatcher.close)
         self.workers = workers
 
     def submit(self, *arguments: Any) -> Job[R]:
