@@ -1,9 +1,11 @@
 """Datasets on workers, and what can be seen of those workers from outside."""
 
+import gc
 import os
 import subprocess
 import sys
 import threading
+import weakref
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -43,6 +45,16 @@ def assert_nothing_runs() -> None:
     """Neither a worker nor a thread, and at once: whoever closes something returns when it is gone."""
     assert workers_of() == set()
     assert forebay_threads() == []
+
+
+def collect(gone: "weakref.ref[Any]") -> None:
+    """Have garbage collected until that is: a collection is left out while another thread is at one."""
+
+    def is_gone() -> bool:
+        gc.collect()
+        return gone() is None
+
+    wait_for(is_gone, "the garbage to be collected")
 
 
 def busy(times: int) -> int:

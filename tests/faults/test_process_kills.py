@@ -26,7 +26,7 @@ import numpy as np
 from forebay.run.process import ProcessExecutor
 
 def function(x, array):
-    print("worker", os.getpid(), flush=True)
+    os.write(1, b"worker %d\\n" % os.getpid())  # At once, or the lines of two workers mix.
     if x == 0:
         time.sleep(MIDDLE)
     return array

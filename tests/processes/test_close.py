@@ -86,8 +86,12 @@ def test_garbage_collection_closes(tmp_path: Path) -> None:
     circle: list[Any] = [executor]
     circle.append(circle)
     del executor, circle
-    gc.collect()
-    wait_for(lambda: not alive(pid) and not threads(), "the worker to end")
+
+    def is_over() -> bool:
+        gc.collect()
+        return not alive(pid) and not threads()
+
+    wait_for(is_over, "the worker to end")
 
 
 def test_a_forked_child_of_the_parent_leaves_the_workers_alone(tmp_path: Path) -> None:
@@ -137,7 +141,7 @@ def test_workers_of_inner_datasets_end_with_a_run_that_is_broken_off():
     pids = {int(next(it)) for _ in range(20)}
     del it
     gc.collect()
-    assert not any(alive(pid) for pid in pids)
+    wait_for(lambda: not any(alive(pid) for pid in pids), "the workers to end")
 
 
 def _sleeps_from_30_on(row):

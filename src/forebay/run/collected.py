@@ -1,8 +1,8 @@
 """Closing what nobody refers to any more, from wherever that is noticed.
 
-The garbage collector runs in the middle of anything: on a thread that is to be joined, or on one that holds a lock for
-which such a thread waits. Nothing may be waited for there, and no lock be taken. So what is collected there is closed on
-a thread of its own.
+The garbage collector runs in the middle of anything: on a thread that is to be joined, or on one that holds a lock
+for which such a thread waits. Nothing may be waited for there, and no lock be taken. So what is found there is closed
+on a thread of its own.
 """
 
 import _thread
