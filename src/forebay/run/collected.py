@@ -23,7 +23,7 @@ _collecting: int | None = None
 """The thread on which the garbage collector runs. There is one at a time."""
 
 
-def close_when_collected(owner: Any, close: Callable[[], object]) -> "weakref.finalize[[], Any]":
+def close_when_collected(owner: Any, close: Callable[[], object]) -> "weakref.finalize[..., Any]":
     """Have `close` called when the owner is gone, or the interpreter ends."""
     if _note not in gc.callbacks:
         gc.callbacks.append(_note)
