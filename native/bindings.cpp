@@ -163,21 +163,31 @@ void write_rows(int file, Ints rows, Bytes values) {
 
 double queued_seconds() { return static_cast<double>(forebay::queued_nanoseconds()) * 1e-9; }
 
+std::uintptr_t lock_holder() {
+#if PY_VERSION_HEX < 0x030C0000
+  return reinterpret_cast<std::uintptr_t>(_PyThreadState_UncheckedGet());
+#else
+  return 0;  // From 3.12 on a thread is told of itself only.
+#endif
+}
+
 // Both clocks are read next to the lock: what else a thread waits for must not count.
 nb::tuple lock_wait(double nap) {
   using Clock = std::chrono::steady_clock;
   require(nap >= 0 && nap < 1, "nap must be in [0, 1)");
   Clock::time_point asked;
   std::int64_t queued = 0;
+  std::uintptr_t holder = 0;
   {
     nb::gil_scoped_release unlocked;
     std::this_thread::sleep_for(std::chrono::duration<double>(nap));
+    holder = lock_holder();
     queued = forebay::queued_nanoseconds();
     asked = Clock::now();
   }
   const std::chrono::duration<double> waited = Clock::now() - asked;
   const double in_line = static_cast<double>(forebay::queued_nanoseconds() - queued) * 1e-9;
-  return nb::make_tuple(waited.count() > in_line ? waited.count() - in_line : 0.0, in_line);
+  return nb::make_tuple(waited.count() > in_line ? waited.count() - in_line : 0.0, in_line, holder);
 }
 
 std::size_t place_rows(Words words, unsigned shift, Ints first, IntsOut filled, std::int64_t room, IntsOut places) {
@@ -238,7 +248,8 @@ NB_MODULE(_native, m) {
   m.def("read_checked", &read_checked, nb::arg("file"), nb::arg("offset"), nb::arg("out"),
         "Fill out from that place of an open file on, and return the CRC-32C of what was read; None if the file ends before.");
   m.def("queued_seconds", &queued_seconds, "How long this thread could have run, had a processor been free; 0 where the system does not tell.");
-  m.def("lock_wait", &lock_wait, nb::arg("nap"), "Sleep without the interpreter's lock, ask for it, and return for how many seconds others kept it, and for how many more no processor was free.");
+  m.def("lock_wait", &lock_wait, nb::arg("nap"), "Sleep without the interpreter's lock, ask for it, and return for how many seconds others kept it, for how many more no processor was free, and which thread had it, as lock_holder tells.");
+  m.def("lock_holder", &lock_holder, "A number for the thread that has the interpreter's lock, which is the one that asks; 0 where others cannot be told of it.");
   m.def("place_rows", &place_rows, nb::arg("words").noconvert(), nb::arg("shift"), nb::arg("first").noconvert(), nb::arg("filled").noconvert(), nb::arg("room"), nb::arg("places").noconvert(),
         "Find room for rows in the buckets that the bits of their words name; how many there was room for.");
   m.def("scatter_rows", &scatter_rows, nb::arg("rows").noconvert(), nb::arg("places").noconvert(), nb::arg("records").noconvert(), nb::arg("stride"), nb::arg("offset"),

@@ -72,16 +72,25 @@ def unpacks(x: np.int64) -> np.int64:
     return x + len(zlib.decompress(PACKED))
 
 
+def calculates(x: np.float64) -> np.float64:
+    """Lets go of the interpreter lock twenty times, for an instant."""
+    values = NUMBERS
+    for _ in range(20):
+        values = values * 0.5 + x
+    return values[0]
+
+
 def waits(x: np.int64) -> np.int64:
     time.sleep(0.002)
     return x
 
 
+NUMBERS = np.arange(600.0)
 PACKED = zlib.compress(bytes(range(256)) * 2000)
 
 
 def found(function) -> str:
-    dataset = Dataset.range(3000 if function is computes else 300).map(function, fb.AUTOTUNE).batch(10)
+    dataset = Dataset.range(300 if function in (unpacks, waits) else 3000).map(function, fb.AUTOTUNE).batch(10)
     # How many rows it takes to know depends on how often the probe is given a processor.
     for _ in range(100):
         assert sum(map(len, dataset)) == dataset.cardinality() * 10
@@ -93,7 +102,9 @@ def found(function) -> str:
     pytest.fail("100 epochs were not enough to find out")
 
 
-@pytest.mark.parametrize(("function", "kind"), [(computes, "process"), (unpacks, "thread"), (waits, "thread")])
+@pytest.mark.parametrize(
+    ("function", "kind"), [(computes, "process"), (calculates, "process"), (unpacks, "thread"), (waits, "thread")]
+)
 def test_it_tells_functions_apart(function, kind):
     # On a machine with several times more to do than processors to do it, one finding in a hundred is wrong.
     notes = [found(function), found(function)]

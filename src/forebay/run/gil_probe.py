@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from queue import SimpleQueue
 from typing import Any, TypeVar
 
-from forebay._native import lock_wait, queued_seconds
+from forebay._native import lock_holder, lock_wait, queued_seconds
 from forebay.run.leaving import join
 from forebay.uninterrupted import uninterrupted
 
@@ -18,6 +18,7 @@ _NAP = 0.0005
 # Below this, the figures are mostly chance.
 _ENOUGH_SECONDS = 0.02
 _ENOUGH_NAPS = 7
+_ENOUGH_LOOKS = 30
 # What is to be seen of a call that neither computes all the time nor waits all the time.
 _DOUBTFUL_SECONDS = 0.25
 
@@ -31,6 +32,8 @@ class Seen:
     wall: float = 0.0  # The caller's,
     in_line: float = 0.0  # and the thread's, which has to have had a processor for the caller to go on.
     waits: list[float] = field(default_factory=list)
+    looks: list[bool] = field(default_factory=list)
+    """Whether the call had the lock at moments that it could not choose; none where the interpreter does not tell."""
 
     @property
     def seconds(self) -> float:
@@ -46,24 +49,28 @@ class Seen:
         if self.cpu < self.seconds / 2:
             # It waits: for something of its own, or for the lock, if others have it just now.
             return self.cpu < self.seconds / 10 or self.seconds >= _DOUBTFUL_SECONDS
-        return len(self.waits) >= _ENOUGH_NAPS
+        return len(self.looks or self.waits) >= (_ENOUGH_LOOKS if self.looks else _ENOUGH_NAPS)
 
     @property
     def held(self) -> float:
         """The share of the time in which nobody else could have had the lock."""
+        if self.looks:
+            return sum(self.looks) / len(self.looks)
         if not self.waits:
             return 0.0
+        # Short of the truth where a function often lets go of the lock for an instant, as copies of arrays do.
         # The median: a thread of some other kind that loses its processor while it has the lock makes one long wait.
         waited = sorted(self.waits)[len(self.waits) // 2]
         return waited / (waited + _NAP)
 
 
 class GilProbe:
-    """Runs calls and, beside them, a thread that sleeps a moment at a time and notes how long it waits for the lock.
+    """Runs calls and, beside them, a thread that sleeps a moment at a time and then looks who has the lock.
 
-    A function that computes in Python lets go of it every five milliseconds at most; one that releases it, or waits,
-    lets it through at once. Time that a thread spent waiting for a processor is taken out, so that a busy machine does
-    not count as a busy lock.
+    Where the interpreter does not tell, it notes how long it waits for it. A function that computes in Python lets go
+    of it every five milliseconds at most; one that releases it, or waits, lets it through at once.
+
+    Time that a thread spent waiting for a processor is taken out, so that a busy machine does not count as a busy lock.
     """
 
     def __init__(self, seen: Seen) -> None:
@@ -71,6 +78,7 @@ class GilProbe:
         self._calls: SimpleQueue[bool] = SimpleQueue()
         self._running = False
         self._thread: threading.Thread | None = None
+        self._holder = 0  # The calling thread, as it is called when it has the lock.
         self._clock: int | None = None  # What the calling thread has used of a processor; None before its first call.
         self.wanted = True
 
@@ -78,6 +86,7 @@ class GilProbe:
         """Call the function with the arguments, the first of which is a block. One call at a time."""
         if self._clock is None:
             # First calls import and allocate what later ones find there.
+            self._holder = lock_holder()
             self._clock = time.pthread_getcpuclockid(threading.get_ident())
             return function(*arguments)
         self._running = True
@@ -109,9 +118,11 @@ class GilProbe:
             assert self._clock is not None
             while self._running:
                 used = time.clock_gettime(self._clock)
-                waited, in_line = lock_wait(_NAP)
+                waited, in_line, holder = lock_wait(_NAP)
                 used = time.clock_gettime(self._clock) - used
                 self.seen.in_line += in_line
                 # A call that had no processor, or has ended meanwhile, could not have kept the lock.
                 if self._running and used > (waited + _NAP) / 2:
                     self.seen.waits.append(waited)
+                    if self._holder:
+                        self.seen.looks.append(holder == self._holder)
