@@ -59,6 +59,11 @@ class StageStats:
     skipped: int = 0
 
     @property
+    def lasted(self) -> float:
+        """Seconds that its work took, had all its workers an equal part of it."""
+        return self.busy / max(self.workers, 1)
+
+    @property
     def shuffled(self) -> float | None:
         """How far rows moved compared with a uniform shuffle of as many: 1.0 is as far, 0.0 not at all."""
         # Two places out of n are a third of n apart on average.

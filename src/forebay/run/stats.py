@@ -8,13 +8,15 @@ from forebay.run.operator import Operator
 WEAK = 0.1
 """A shuffle that moves rows less far than this share of what a uniform one does is worth a word."""
 _ENOUGH = 1000
+# Seconds below which nobody asks which step was slow.
+_LONG = 0.1
 
 
 class Stats(list[StageStats]):
     """One entry per step, the last one first. Printed, it is a table."""
 
     def __str__(self) -> str:
-        return "\n".join([table(self), *weak_shuffles(self)])
+        return "\n".join([table(self), *slowest(self), *weak_shuffles(self)])
 
 
 def stats_of(operator: Operator, depth: int = 0) -> Stats:
@@ -45,6 +47,16 @@ def stats_of(operator: Operator, depth: int = 0) -> Stats:
     for each in operator.inputs:
         found += stats_of(each, deeper)
     return found
+
+
+def slowest(stats: Sequence[StageStats]) -> list[str]:
+    """Which step the others wait for, if one plainly takes longer than each of them."""
+    by_time = sorted(stats, key=lambda each: each.lasted, reverse=True)
+    if not by_time or by_time[0].lasted < _LONG or (len(by_time) > 1 and by_time[0].lasted < 1.5 * by_time[1].lasted):
+        return []
+    first = by_time[0]
+    share = f" on each of {first.workers} workers" if first.workers > 1 else ""
+    return [f"Slowest: {first.name}, {first.lasted:.2f} s of work{share} for {first.elements:,} elements"]
 
 
 def weak_shuffles(stats: Sequence[StageStats]) -> list[str]:

@@ -24,14 +24,13 @@ from numpy.typing import NDArray
 from forebay.block import LEAF, Block, Column, Indices, Structure, TensorSpec
 from forebay.block.dense import Dense
 from forebay.block.objects import Objects
-from forebay.block.spec import BYTES, OBJECT, TEXT
+from forebay.block.spec import OBJECT
 from forebay.block.strings import object_array
 from forebay.storage.arrow import arrow
+from forebay.storage.arrow_types import add_specs, dtype_of, is_list, is_view, items_of, kind_of, no_twins, structure_of
 from forebay.storage.columns import decode, of_shapes, strings_of
 from forebay.storage.leaf import Leaf
 from forebay.storage.values import from_arrow, is_text, value_type
-
-_UNITS = {"date32[day]": "D", "date64[ms]": "ms"}
 
 
 @dataclass(frozen=True)
@@ -67,7 +66,7 @@ class TableForm:
                 if leaf.nullable and (nulls is None or path not in nulls):
                     return None
                 leaves.append(replace(leaf, nullable=leaf.nullable and (nulls or {})[path]).spec())
-            elif nulls is None or not _specs(schema.field(name).type, name, nulls, leaves):
+            elif nulls is None or not add_specs(schema.field(name).type, name, nulls, leaves):
                 return None
         return self.structure.unflatten(leaves)
 
@@ -82,7 +81,7 @@ def table_form(
         if count != 1:
             have = ", ".join(map(repr, schema.names))
             raise ValueError(f"has {'no column' if not count else 'several columns'} {name!r}; there are {have}")
-        _no_twins(schema.field(name).type)
+        no_twins(schema.field(name).type)
     known = {name: leaf for name, leaf in leaves.items() if name in names and _same(schema.field(name).type, leaf)}
     if own is not None and columns is None and set(known) == set(names) and own.size == len(names):
         structure = own
@@ -92,9 +91,9 @@ def table_form(
         structure = Structure(
             dict,
             names,
-            tuple(LEAF if name in known else _structure(schema.field(name).type) for name in names),
+            tuple(LEAF if name in known else structure_of(schema.field(name).type) for name in names),
         )
-    kinds = tuple(repr(known[name]) if name in known else _kind(schema.field(name).type) for name in names)
+    kinds = tuple(repr(known[name]) if name in known else kind_of(schema.field(name).type) for name in names)
     return TableForm(names, structure, kinds, known)
 
 
@@ -102,7 +101,7 @@ def _same(kind: Any, leaf: Leaf) -> bool:
     """Whether a column is of the type that the leaf was written with. Parquet knows no seconds: it has milliseconds."""
     if kind == leaf.arrow_type:
         return True
-    said, found = _kind(_storage_type(leaf)), _kind(kind)
+    said, found = kind_of(_storage_type(leaf)), kind_of(kind)
     return found.replace("[ms]", "[s]") == said.replace("[ms]", "[s]")
 
 
@@ -116,114 +115,6 @@ def _restored(array: Any, leaf: Leaf) -> Any:
         return array
     storage = getattr(array, "storage", array).cast(_storage_type(leaf))
     return arrow().ExtensionArray.from_storage(leaf.arrow_type, storage) if leaf.form == "fixed" else storage
-
-
-def _structure(kind: Any) -> Structure:
-    pa = arrow()
-    if not pa.types.is_struct(kind):
-        return LEAF
-    fields = [kind.field(i) for i in range(kind.num_fields)]
-    return Structure(dict, tuple(field.name for field in fields), tuple(_structure(field.type) for field in fields))
-
-
-def _no_twins(kind: Any) -> None:
-    """ValueError if a struct in it has several fields of one name, of which a dict would keep the last."""
-    fields = [kind.field(i) for i in range(kind.num_fields)]
-    names = [field.name for field in fields]
-    if arrow().types.is_struct(kind) and len(set(names)) < len(names):
-        raise ValueError(f"has a struct with several fields of one name: {', '.join(map(repr, names))}")
-    for field in fields:
-        _no_twins(field.type)
-
-
-def _kind(kind: Any) -> str:
-    """What a column's elements are: the same for types that differ in ways that elements do not show."""
-    pa = arrow()
-    if pa.types.is_struct(kind):
-        fields = [kind.field(i) for i in range(kind.num_fields)]
-        return "{" + ", ".join(f"{field.name}: {_kind(field.type)}" for field in fields) + "}"
-    if _is_list(kind):
-        return f"list of {_kind(_items(kind))}"
-    if isinstance(kind, pa.BaseExtensionType):
-        shape = f" of shape {kind.shape}" if hasattr(kind, "shape") else ""
-        return f"{_kind(kind.storage_type)}{shape}"
-    dtype = dtype_of(kind)
-    return str(kind) if dtype is None else "str" if dtype == TEXT else "bytes" if dtype == BYTES else str(dtype)
-
-
-def _is_view(kind: Any) -> bool:
-    is_a = arrow().types
-    return bool(is_a.is_list_view(kind) or is_a.is_large_list_view(kind))
-
-
-def _is_list(kind: Any) -> bool:
-    is_a = arrow().types
-    return bool(
-        is_a.is_list(kind)
-        or is_a.is_large_list(kind)
-        or is_a.is_fixed_size_list(kind)
-        or is_a.is_map(kind)
-        or _is_view(kind)
-    )
-
-
-def _items(kind: Any) -> Any:
-    """The type of a list's items."""
-    pa = arrow()
-    if pa.types.is_map(kind):
-        return pa.struct([("key", kind.key_type), ("value", kind.item_type)])
-    return kind.value_type
-
-
-def dtype_of(kind: Any) -> np.dtype[Any] | None:
-    """The dtype of values that are no containers; None for those that NumPy has no dtype for."""
-    is_a: Any = arrow().types
-    if is_a.is_dictionary(kind) or is_a.is_run_end_encoded(kind):
-        return dtype_of(kind.value_type)
-    if is_a.is_string(kind) or is_a.is_large_string(kind) or is_a.is_string_view(kind):
-        return TEXT
-    if (
-        is_a.is_binary(kind)
-        or is_a.is_large_binary(kind)
-        or is_a.is_binary_view(kind)
-        or is_a.is_fixed_size_binary(kind)
-    ):
-        # Decimals are fixed-size binary to Arrow.
-        return None if is_a.is_decimal(kind) else BYTES
-    if is_a.is_date(kind):
-        return np.dtype(f"M8[{_UNITS[str(kind)]}]")
-    if is_a.is_timestamp(kind):
-        return np.dtype(f"M8[{kind.unit}]")
-    if is_a.is_duration(kind) or is_a.is_time(kind):
-        return np.dtype(f"m8[{kind.unit}]")
-    if is_a.is_boolean(kind) or is_a.is_integer(kind) or is_a.is_floating(kind):
-        dtype: np.dtype[Any] = np.dtype(kind.to_pandas_dtype())
-        return dtype
-    return None
-
-
-def _specs(kind: Any, path: str, nulls: "dict[str, bool]", leaves: list[TensorSpec]) -> bool:
-    """Add the specs of a column's leaves; False if only its rows tell."""
-    pa = arrow()
-    if pa.types.is_struct(kind):
-        fields = [kind.field(i) for i in range(kind.num_fields)]
-        return all(_specs(field.type, f"{path}.{field.name}", nulls, leaves) for field in fields)
-    shape: tuple[int | None, ...] = ()
-    if isinstance(kind, pa.FixedShapeTensorType):
-        kind, shape = kind.value_type, tuple(kind.shape)
-        path = f"{path}.list.element"
-    while _is_list(kind):
-        shape += (kind.list_size if pa.types.is_fixed_size_list(kind) else None,)
-        kind, path = _items(kind), f"{path}.list.element"
-    dtype = dtype_of(kind)
-    if path not in nulls or (nulls[path] and shape):
-        # An empty list counts as a null there.
-        return False
-    if nulls[path] or dtype is None or (len(shape) > 1 and None in shape[1:]):
-        leaves.append(TensorSpec((), OBJECT))
-    else:
-        leaves.append(TensorSpec(shape, dtype))
-    return True
 
 
 def _decoded(array: Any) -> Any:
@@ -282,7 +173,7 @@ def _tensors(array: Any) -> "tuple[Any, Indices] | None":
     pa = arrow()
     if isinstance(array, pa.ExtensionArray):
         array = array.storage
-    if not _is_list(array.type):
+    if not is_list(array.type):
         return array, np.zeros((len(array), 0), np.int64)
     flat, counts = _unlisted(array)
     flat = _decoded(flat)
@@ -313,8 +204,8 @@ def _unlisted(array: Any) -> tuple[Any, Indices]:
         offsets = array.offsets.to_numpy().astype(np.int64)
         first, count = int(offsets[0]), int(offsets[-1] - offsets[0])
         sides = [side.slice(first, count) for side in (array.keys, array.items)]
-        return pa.StructArray.from_arrays(sides, fields=list(_items(kind))), np.diff(offsets)
-    sizes = array.sizes if _is_view(kind) else array.value_lengths()
+        return pa.StructArray.from_arrays(sides, fields=list(items_of(kind))), np.diff(offsets)
+    sizes = array.sizes if is_view(kind) else array.value_lengths()
     return array.flatten(), sizes.to_numpy(zero_copy_only=False).astype(np.int64)
 
 
@@ -368,10 +259,10 @@ def _rows(array: Any) -> list[Any]:
         return _tensor_rows(array)
     if isinstance(array, pa.ExtensionArray):
         return _rows(array.storage)
-    if _is_list(array.type):
+    if is_list(array.type):
         flat, counts = _unlisted(array)
         items, ends = _rows(flat), np.cumsum(counts).tolist()
-        kind = _items(array.type)
+        kind = items_of(array.type)
         return [_array(items[end - count : end], kind) for end, count in zip(ends, counts.tolist())]
     dtype = dtype_of(array.type)
     if dtype is None:
@@ -397,8 +288,8 @@ def _tensor_rows(array: Any) -> list[Any]:
 def _array(items: list[Any], kind: Any) -> NDArray[Any]:
     """The items of one list: an array of numbers or strings where they form one, of objects where not."""
     rank = 0
-    while _is_list(kind):
-        kind, rank = _items(kind), rank + 1
+    while is_list(kind):
+        kind, rank = items_of(kind), rank + 1
     dtype = dtype_of(kind)
     if dtype is None:
         return object_array(items)
