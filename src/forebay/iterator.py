@@ -45,6 +45,7 @@ class _Run:
         except BaseException:
             remote.closing = True
             operator.close()
+            remote.closed = True
             raise
         self.close()
         self.operator, self._remote = operator, remote
@@ -63,6 +64,8 @@ class _Run:
             # Forgotten only afterwards: what an interrupt cuts short is done again by whoever closes next.
             self.operator.close()
             self.operator = None
+            if self._remote is not None:
+                self._remote.closed = True
             if not self._crew.finished:
                 # Steps that came to their end on the way have left workers, which nobody may ever need again.
                 self._crew.parking.clear()

@@ -19,6 +19,10 @@ class RemoteRun:
     def __init__(self, options: RemoteOptions) -> None:
         self.options = options
         self.closing = False
+        self.closed = False
+        """Whether nobody works for it any more."""
+        self.before: RemoteRun | None = None
+        """What was in force when it first came into force."""
 
     def __reduce__(self) -> Any:
         return RemoteRun, (self.options,)
@@ -39,7 +43,11 @@ _current: ContextVar[RemoteRun] = ContextVar("forebay_remote_run", default=_DEFA
 
 def current() -> RemoteRun:
     """That in force on this thread."""
-    return _current.get()
+    run = _current.get()
+    # A Ctrl-C may come just before one is taken out of force.
+    while run.closed and run.before is not None:
+        run = run.before
+    return run
 
 
 class in_force:
@@ -51,6 +59,8 @@ class in_force:
         self._run = run
 
     def __enter__(self) -> None:
+        if self._run.before is None and (before := current()) is not self._run:
+            self._run.before = before
         self._token = _current.set(self._run)
 
     def __exit__(self, *error: object) -> None:

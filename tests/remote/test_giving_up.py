@@ -1,6 +1,7 @@
 """Reads that do not succeed: when they end, what is said, and that nobody is kept waiting."""
 
 import threading
+from contextvars import copy_context
 from typing import Any
 
 import numpy as np
@@ -9,6 +10,7 @@ import pytest
 import forebay as fb
 from faults.support import assert_nothing_runs
 from forebay import Dataset, Options
+from forebay.remote_run import in_force
 from remote import servers
 from remote.conftest import Store
 from remote.test_reading import PROTOCOLS, tfrecord
@@ -127,6 +129,22 @@ def test_a_flipped_bit_in_a_file_that_is_read_in_pieces(store: Store) -> None:
     store.proxy.clean()
     store.proxy.script = [None, None, servers.flip]
     assert list(dataset.with_options(Options(remote=fb.RemoteOptions(checksum=False)))) != rows
+
+
+def test_an_interrupt_before_a_run_is_out_of_force(store: Store) -> None:
+    """What is read afterwards is no business of a run that is over."""
+    store.put("object", b"x" * 1000)
+    options = Options(remote=fb.RemoteOptions(allow=("file",)))
+
+    def read() -> bytes:
+        it = iter(Dataset.range(3).with_options(options))
+        in_force(it._setup.remote).__enter__()
+        it.close()
+        store.proxy.script = [servers.status(503)]
+        data: bytes = fb.io.read_file(store.url("s3", "object"))
+        return data
+
+    assert copy_context().run(read) == b"x" * 1000
 
 
 def in_the_middle(dataset: Dataset[Any], store: Store) -> None:

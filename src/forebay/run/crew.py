@@ -43,7 +43,7 @@ class Parking:
         self.choices: dict[tuple[str, int], Choice] = {}
         self.workers: dict[tuple[str, int], int] = {}
         self.seen: dict[tuple[str, int], Seen] = {}
-        close_when_collected(self, partial(_close_all, self._parked))
+        self._watched = False
 
     def found(self) -> list[tuple[str, str]]:
         """Steps, and what earlier iterations found out about their workers."""
@@ -58,6 +58,10 @@ class Parking:
 
     def put(self, workers: Parkable) -> None:
         """Keep them for the next iteration."""
+        if not self._watched:
+            # Not before: datasets are made and dropped inside of functions, on threads that cannot wait.
+            self._watched = True
+            close_when_collected(self, partial(_close_all, self._parked))
         old = self._parked.pop(workers.identity, None)
         if old is not None:
             old.close()
