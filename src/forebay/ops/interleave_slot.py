@@ -88,6 +88,8 @@ class Slot:
         self._counted = 0  # and bytes of it that the budget knows of.
         self.rows = 0
         """How many are at hand."""
+        self.stays = True
+        """Whether they, and all before them, stay in their buffers, whatever order they are put in."""
         self._asked = False
         self._outcome: tuple[Block | None, BaseException | None] | None = None
         self._spent = (0.0, 0.0)  # Seconds that the outcome took, and of processor time.
@@ -126,11 +128,6 @@ class Slot:
         at = self._blocks[0].cursor.after(self._given) if self._blocks else self._at
         over = self.ended and not self._blocks
         return {"index": self.index, "input": self.origin.to_json(), "at": None if over else at.to_json()}
-
-    @property
-    def stays(self) -> bool:
-        """Whether rows at hand stay where they are, whatever order they are put in."""
-        return all(column.stays for block in self._blocks for column in block.columns)
 
     def ask(self, needed: bool = False) -> None:
         """Have the next rows fetched by another thread, where there is one; unless `needed`, only if there is room."""
@@ -234,6 +231,7 @@ class Slot:
             if not self._begun:
                 self._begun = True
                 self.first = block.cursor if self._inner.free else None
+            self.stays = self.stays and all(column.stays for column in block.columns)
             self._blocks.append(block)
             self.rows += block.rows
             self.ask()
