@@ -20,6 +20,7 @@
 
 #include "bindings.hpp"
 #include "example.hpp"
+#include "kernels.hpp"
 #include "records.hpp"
 
 namespace nb = nanobind;
@@ -256,6 +257,32 @@ nb::tuple parse_list(const Parser& parser, nb::list records) {
   return columns_of(parser, rows);
 }
 
+// sources[s] are (starts, stops) of parts that follow one another; parts are numbered through all sources.
+nb::tuple weave_ranges(const std::vector<std::vector<std::pair<Ints, Ints>>>& sources, std::size_t done, std::size_t length) {
+  require(!sources.empty() && done < length, "there is nobody whose turn it is");
+  std::vector<WeavePart> parts;
+  std::vector<WeaveSource> woven(sources.size());
+  std::size_t rows = 0;
+  for (const auto& source : sources) {
+    for (const auto& [starts, stops] : source) {
+      require(starts.size() == stops.size(), "starts and stops differ in length");
+      parts.push_back({static_cast<std::int64_t>(parts.size()), starts.data(), stops.data(), starts.size()});
+      rows += starts.size();
+    }
+  }
+  const WeavePart* next = parts.data();
+  for (std::size_t i = 0; i < sources.size(); next = woven[i++].end) woven[i] = {next, next + sources[i].size(), 0};
+  Buffer<std::int64_t> which, starts, stops;
+  {
+    const Unlocked unlocked(rows * sizeof(std::int64_t));
+    std::size_t done_rows = weave(woven.data(), woven.size(), done, length, rows, which.extend(rows), starts.extend(rows), stops.extend(rows));
+    require(done_rows == rows, "a source has too few rows");
+  }
+  nb::object first = handed_over(which);
+  nb::object second = handed_over(starts);
+  return nb::make_tuple(first, second, handed_over(stops));
+}
+
 // (key, type, values, rows): values of strings are (bytes, offsets).
 nb::tuple write(nb::list features, std::size_t count) {
   std::vector<Written> written;
@@ -314,6 +341,8 @@ void bind_records(nb::module_& m) {
         "Where from start on a TFRecord's length stands that matches its checksum; -1 if nowhere.");
   m.def("frame_records", &frame, nb::arg("data").noconvert(), nb::arg("offsets").noconvert(), nb::arg("out").noconvert(),
         "Write the strings data[offsets[i]:offsets[i + 1]] as TFRecords to out.");
+  m.def("weave_ranges", &weave_ranges, nb::arg("sources"), nb::arg("done"), nb::arg("length"),
+        "Take ranges from sources in turns; each has (starts, stops) of its parts. The number of the part, start and stop of each.");
   m.def("split_bytes", &split, nb::arg("data").noconvert(), nb::arg("starts").noconvert(), nb::arg("stops").noconvert(),
         "A bytes object for each string data[starts[i]:stops[i]].");
   m.def("fill_bytes", &fill_bytes, nb::arg("out"), nb::arg("data").noconvert(), nb::arg("starts").noconvert(), nb::arg("stops").noconvert(),

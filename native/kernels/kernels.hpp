@@ -13,6 +13,26 @@ std::ptrdiff_t gather_ranges(const std::uint8_t* source, std::int64_t source_siz
                              const std::int64_t* stops, std::size_t count, std::uint8_t* out,
                              std::size_t room);
 
+// Ranges [starts[i], stops[i]) of a buffer that is known by a number.
+struct WeavePart {
+  std::int64_t number;
+  const std::int64_t* starts;
+  const std::int64_t* stops;
+  std::size_t rows;
+};
+
+// What of its parts, up to `end`, a source has left to give: all but the first `given` rows of the first one.
+struct WeaveSource {
+  const WeavePart* parts;
+  const WeavePart* end;
+  std::size_t given;
+};
+
+// Takes ranges from `count` sources, at least one, in turns of `length` rows, of the first of which `done` < `length`
+// have been taken. Returns how many: fewer than `rows` only if the source whose turn it is has no more.
+std::size_t weave(WeaveSource* sources, std::size_t count, std::size_t done, std::size_t length, std::size_t rows,
+                  std::int64_t* which, std::int64_t* starts, std::int64_t* stops);
+
 // Writes to out[i] where positions[i] of the range [0, size) goes under a keyed bijection of that range.
 // Returns the index of the first position outside the range, or -1 when all were mapped.
 std::ptrdiff_t permute(const std::int64_t* positions, std::size_t count, std::uint64_t size,

@@ -12,22 +12,27 @@ from forebay.block.structure import Structure
 class Block:
     """A few thousand rows, column by column. `cursor` is that of the first row; blocks are never empty."""
 
-    __slots__ = ("columns", "cursor", "rows", "structure")
+    __slots__ = ("_nbytes", "columns", "cursor", "rows", "structure")
 
     def __init__(self, structure: Structure, columns: Sequence[Column], rows: int, cursor: Cursor = START) -> None:
         self.structure = structure
         self.columns = tuple(columns)
         self.rows = rows
         self.cursor = cursor
+        self._nbytes: int | None = None
 
     @property
     def nbytes(self) -> int:
-        """Bytes of all rows."""
-        return sum([column.nbytes for column in self.columns])
+        """Bytes of all rows, as they were when this was first asked: every step that a block goes through asks."""
+        if self._nbytes is None:
+            self._nbytes = sum([column.nbytes for column in self.columns])
+        return self._nbytes
 
     def at(self, cursor: Cursor) -> "Block":
         """The same rows under another cursor."""
-        return Block(self.structure, self.columns, self.rows, cursor)
+        block = Block(self.structure, self.columns, self.rows, cursor)
+        block._nbytes = self._nbytes
+        return block
 
     def ordered_as(self, structure: Structure) -> "Block":
         """The same rows with dict keys in the order of `structure`, if that is all that differs."""

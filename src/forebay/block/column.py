@@ -28,6 +28,9 @@ class Column(ABC):
 
     __slots__ = ()
 
+    stays = False
+    """Whether rows stay where they are when columns are joined or put in another order: only their places move."""
+
     @abstractmethod
     def __len__(self) -> int: ...
 

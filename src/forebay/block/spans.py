@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from forebay._native import gather_ranges, split_bytes
+from forebay._native import gather_ranges, split_bytes, weave_ranges
 from forebay.block.column import Column, Indices, RowError
 from forebay.block.ragged import gather
 from forebay.block.strings import Strings
@@ -30,6 +30,8 @@ class Spans(Strings):
     """
 
     __slots__ = ("_offsets", "_ordered", "_size", "apart")
+
+    stays = True
 
     def __init__(
         self,
@@ -151,6 +153,23 @@ class Spans(Strings):
             gather_ranges(*part.places, data[begin:end])
         offsets = _offsets(np.concatenate(lengths))
         return Spans(data, offsets[:-1], offsets[1:], self.shape)
+
+    @staticmethod
+    def in_turns(sources: "list[list[Spans]]", done: int, length: int) -> "Spans | None":
+        """The strings of several columns in turns of `length`, of the first of which `done` have been given before.
+
+        The same as ``join`` and ``take``, without an order to be made; None where these have to copy them.
+        """
+        parts = [part for source in sources for part in source]
+        used = sum([part.size for part in parts])
+        if any(part.apart[1] is not None or part.shape for part in parts):
+            return None
+        buffers = [part.apart[0][0] for part in parts]
+        if sum({id(buffer): buffer.nbytes for buffer in buffers}.values()) > _KEPT * used:
+            return None
+        ranges = [[part.apart[2:] for part in source] for source in sources]
+        which, starts, stops = weave_ranges(ranges, done, length)
+        return Spans(tuple(buffers), starts, stops, (), which)
 
 
 def _side_by_side(parts: list[Spans], buffers: list[Bytes]) -> Spans:

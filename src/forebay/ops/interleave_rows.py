@@ -5,17 +5,18 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-from forebay.block import START, Block, Cursor, concat_blocks
+from forebay.block import START, Block, Cursor
 from forebay.errors import DataError, ForebayError
 from forebay.ops.inner import InnerDatasets
 from forebay.ops.interleave_feed import Feed, SavedSlot
 from forebay.ops.interleave_schedule import ENDLESS, Cycle, Schedule
 from forebay.ops.interleave_slot import Slot, Supply
+from forebay.ops.interleave_woven import Woven
 from forebay.run import Operator, Pace, Setup, Site
 from forebay.run.coalesce import coalesce
 from forebay.run.executor import ThreadExecutor
 from forebay.run.faults import Faults, Tolerance
-from forebay.run.weave import available, shares, weave
+from forebay.run.weave import available, shares, woven
 
 # Datasets that ``flat_map`` may have open ahead of the one whose turn it is.
 _MOST_OPEN = 32
@@ -70,6 +71,7 @@ class InterleavedRows(Operator):
         self._saved: list[SavedSlot] = []  # Of the cursor to begin at, until the first pull.
         self._slot = 0
         self._done = 0  # Rows of the turn of `_slot` that have been given.
+        self._woven = Woven(setup.ledger.lease(str(site)))
         self._state_due = True
         self.tuned_workers = cycle.threads
         self.most_workers = min(
@@ -166,6 +168,9 @@ class InterleavedRows(Operator):
         return waiting, self._threads, "thread" if self._threads else ""
 
     def _next_rows(self) -> Block | None:
+        return self._woven.next(self._pace.rows) or self._weave()
+
+    def _weave(self) -> Block | None:
         began = time.perf_counter()
         order, most = self._whose_turn()
         if order is None:
@@ -179,7 +184,9 @@ class InterleavedRows(Operator):
             turn, done = divmod(self._done + rows, length)
             turn %= len(order)
         else:
-            rows = self._to_whole_units(min(available(self._at_hand(order, needed, began), self._done, length), limit))
+            rows = available(self._at_hand(order, needed, began), self._done, length)
+            as_told = most < ENDLESS or self.free
+            rows = self._to_whole_units(min(rows, limit) if as_told else self._woven.most(rows, limit, self._slots))
             given, turn, done = shares(rows, self._done, length, len(order))
         givers = [(slot, count) for number, count in zip(order, given) if count and (slot := self._slots[number])]
         for slot, _ in givers:
@@ -187,18 +194,15 @@ class InterleavedRows(Operator):
                 self._schedule.began(slot.index, slot.first)
                 slot.first = None
         self._schedule.took(rows, self._done, order)
-        state = self._state(order, rows) if self._state_due else START
-        block = concat_blocks([slot.read(count) for slot, count in givers])
-        permutation = weave(tuple(given), self._done, length) if len(givers) > 1 else None
-        if permutation is not None:
-            block = block.take(permutation)
+        state = self._state(order, rows) if self._state_due or rows > limit else START
+        block = woven([slot.read(count) for slot, count in givers], self._done, length)
         if self._schedule.pending:
             self._schedule.repeated(rows)
         self._slot, self._done = order[turn], done
         self._given += rows
         self._state_due = False
         self._datasets.first = max(self._pace.rows // len(order), 1)
-        return block.at(state)
+        return self._woven.first(block.at(state), limit if len(givers) > 1 else rows)
 
     def _to_whole_units(self, rows: int) -> int:
         """Fewer, if that makes the rows given so far whole batches and they are not the last ones at hand."""
@@ -208,12 +212,13 @@ class InterleavedRows(Operator):
     def _at_hand(self, order: list[int], needed: int, began: float) -> list[int]:
         """How many rows the slots have, up to the first that has none."""
         at_hand = [0] * len(order)
+        least = max(self._pace.rows // len(order), 1)
         # Only slots that rows are needed of are looked at, and those only as long as it does not take long.
         for place, number in enumerate(order[:needed]):
             slot = self._slots[number]
             if slot is None or (place and not self._pace.in_time(began)):
                 break
-            at_hand[place] = slot.ready(wait=False)
+            at_hand[place] = slot.ready(wait=False, least=least)
             if not at_hand[place]:
                 break
         return at_hand
@@ -291,7 +296,8 @@ class InterleavedRows(Operator):
         if slot is None:
             return 0
         rows = slot.ready()
-        self._raise_or_leave_out(slot)
+        if not rows:
+            self._raise_or_leave_out(slot)
         return rows
 
     def _raise_or_leave_out(self, slot: Slot) -> None:
@@ -359,6 +365,7 @@ class InterleavedRows(Operator):
     def _stop(self) -> None:
         """End the threads, then what they worked on. What an interrupt keeps from ending is still there to be ended."""
         self._supply.submit = None
+        self._woven.drop()
         if self._executor is not None:
             self._executor.close()
             self._executor = None

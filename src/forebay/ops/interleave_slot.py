@@ -1,6 +1,7 @@
 """One place in the cycle of ``interleave``: an inner dataset, the rows of it at hand, and the way to more."""
 
 import time
+from collections import deque
 from collections.abc import Callable
 from queue import SimpleQueue
 from typing import Any
@@ -82,9 +83,13 @@ class Slot:
         self._supply = supply
         self._inner = inner
         self._at = at  # Of the next row while none is at hand.
-        self._block: Block | None = None
-        self._given = 0  # Rows of the block that have been read,
+        self._blocks: deque[Block] = deque()  # Two of them only where the first has too few rows left.
+        self._given = 0  # Rows of the first block that have been read,
         self._counted = 0  # and bytes of it that the budget knows of.
+        self.rows = 0
+        """How many are at hand."""
+        self.stays = True
+        """Whether they, and all before them, stay in their buffers, whatever order they are put in."""
         self._asked = False
         self._outcome: tuple[Block | None, BaseException | None] | None = None
         self._spent = (0.0, 0.0)  # Seconds that the outcome took, and of processor time.
@@ -97,7 +102,7 @@ class Slot:
     @property
     def waiting(self) -> bool:
         """Whether rows are there that nobody has asked for."""
-        return self._block is not None or self._outcome is not None
+        return self.rows > 0 or self._outcome is not None
 
     @property
     def origin(self) -> Cursor:
@@ -120,8 +125,9 @@ class Slot:
 
     def state(self) -> dict[str, Any]:
         """What it takes to make this slot again. One at its end stays until its turn comes, and has no place."""
-        at = self._at if self._block is None else self._block.cursor.after(self._given)
-        return {"index": self.index, "input": self.origin.to_json(), "at": None if self.ended else at.to_json()}
+        at = self._blocks[0].cursor.after(self._given) if self._blocks else self._at
+        over = self.ended and not self._blocks
+        return {"index": self.index, "input": self.origin.to_json(), "at": None if over else at.to_json()}
 
     def ask(self, needed: bool = False) -> None:
         """Have the next rows fetched by another thread, where there is one; unless `needed`, only if there is room."""
@@ -129,15 +135,22 @@ class Slot:
         if supply.submit is None or self._asked or self.ended or not (needed or supply.afford()):
             return
         self._asked = True
-        self._counted = 0 if self._block is None else self._block.nbytes
+        self._counted = self._blocks[0].nbytes if self._blocks else 0
         supply.sent(self._counted)
         supply.submit(self._fetch)
 
-    def ready(self, wait: bool = True) -> int:
-        """How many rows are at hand; 0 at the end, after an error, or if none are there yet and it may not wait."""
-        if self._block is None and not self.ended and self.error is None:
+    def ready(self, wait: bool = True, least: int = 1) -> int:
+        """How many rows are at hand; 0 at the end, after an error, or if none are there yet and it may not wait.
+
+        Where no other thread fetches rows, one more block is fetched if there are fewer than `least`. Only of rows that
+        stay in their buffers: those that are copied into a block of the output need not all be there at once.
+        """
+        wanted = least if self._supply.submit is None and self.stays else 1
+        if self.rows < wanted and not self.ended and self.error is None:
             if self._supply.submit is None:
-                self._fetch()
+                # The time is in the caller's already.
+                self._receive(*self._next())
+                return self.rows
             self.ask(needed=wait)
             while wait and self._outcome is None:
                 self._supply.wait()
@@ -147,23 +160,27 @@ class Slot:
                 if wait:
                     # Otherwise it may be about a slot that the caller has looked at already.
                     self._supply.forget()
-                if self._supply.submit is not None:
-                    # Otherwise the time is in the caller's already.
-                    self._supply.meter.worked += self._spent[0]
-                    self._supply.meter.cpu += self._spent[1]
+                self._supply.meter.worked += self._spent[0]
+                self._supply.meter.cpu += self._spent[1]
                 self._receive(*outcome)
-        return 0 if self._block is None else self._block.rows - self._given
+        return self.rows
 
-    def read(self, rows: int) -> Block:
+    def read(self, rows: int) -> list[Block]:
         """So many of the rows at hand."""
-        block = self._block
-        assert block is not None
-        start, self._given = self._given, self._given + rows
-        if self._given == block.rows:
-            self._at = block.cursor.after(block.rows)
-            self._block = None
-            self._uncount()
-        return block.slice(start, start + rows)
+        parts = []
+        self.rows -= rows
+        while rows:
+            block = self._blocks[0]
+            start, stop = self._given, min(self._given + rows, block.rows)
+            parts.append(block.slice(start, stop))
+            rows -= stop - start
+            self._given = stop
+            if stop == block.rows:
+                self._at = block.cursor.after(stop)
+                self._blocks.popleft()
+                self._given = 0
+                self._uncount()
+        return parts
 
     def _uncount(self) -> None:
         if self._counted:
@@ -186,16 +203,17 @@ class Slot:
         self._inner.close()
 
     def _fetch(self) -> None:
-        block: Block | None = None
-        failure: BaseException | None = None
         began, cpu = time.perf_counter(), time.thread_time()
-        try:
-            block = self._inner.next()
-        except BaseException as error:
-            failure = error
+        outcome = self._next()
         self._spent = time.perf_counter() - began, time.thread_time() - cpu
-        self._outcome = (block, failure)
+        self._outcome = outcome
         self._supply.notify()
+
+    def _next(self) -> tuple[Block | None, BaseException | None]:
+        try:
+            return self._inner.next(), None
+        except BaseException as error:
+            return None, error
 
     def _receive(self, block: Block | None, failure: BaseException | None) -> None:
         if isinstance(failure, Exception):
@@ -213,5 +231,7 @@ class Slot:
             if not self._begun:
                 self._begun = True
                 self.first = block.cursor if self._inner.free else None
-            self._block, self._given = block, 0
+            self.stays = self.stays and all(column.stays for column in block.columns)
+            self._blocks.append(block)
+            self.rows += block.rows
             self.ask()

@@ -7,8 +7,9 @@ from typing import Any
 
 from forebay._native import clear_spare
 
-# The allocator keeps about this much for good; looking for less is not worth the time it takes.
-WORTH_IT = 8 << 20
+# The allocator keeps about this much for good, and pages of less than we keep for ourselves while we run cost more to
+# have back at the next epoch than they are worth.
+WORTH_IT = 12 << 20
 
 
 @functools.cache

@@ -6,10 +6,12 @@ been given before. Counting from the beginning of that turn makes every turn equ
 
 from collections.abc import Sequence
 from functools import lru_cache
+from typing import cast
 
 import numpy as np
 
-from forebay.block import Indices
+from forebay.block import Block, Indices, concat_blocks
+from forebay.block.spans import Spans
 
 
 def available(at_hand: Sequence[int], done: int, length: int) -> int:
@@ -31,16 +33,29 @@ def shares(rows: int, done: int, length: int, sources: int) -> tuple[list[int], 
     return given, last, rest
 
 
+def woven(parts: Sequence[Sequence[Block]], done: int, length: int) -> Block:
+    """The rows of several sources, each in parts that follow one another, in turns."""
+    blocks = [part for source in parts for part in source]
+    given = tuple([sum([part.rows for part in source]) for source in parts])
+    if len(given) == 1 or done + sum(given) <= len(given) * length:
+        return concat_blocks(blocks)
+    if all(len(block.columns) == 1 and type(block.columns[0]) is Spans for block in blocks):
+        spans: list[list[Spans]] = [[cast(Spans, part.columns[0]) for part in source] for source in parts]
+        column = Spans.in_turns(spans, done, length)
+        if column is not None:
+            first = blocks[0]
+            return Block(first.structure, [column], sum(given), first.cursor)
+    return concat_blocks(blocks).take(weave(given, done, length))
+
+
 @lru_cache(maxsize=4)
-def weave(given: tuple[int, ...], done: int, length: int) -> Indices | None:
-    """The order that puts the sources' rows, one source after another, into turns; None if they are already.
+def weave(given: tuple[int, ...], done: int, length: int) -> Indices:
+    """The order that puts the sources' rows, one source after another, into turns.
 
     It is only to be read: as long as all sources have rows, the next block has the same.
     """
     rows = sum(given)
     sources = len(given)
-    if done + rows <= sources * length:
-        return None
     starts = np.zeros(sources, np.int64)
     np.cumsum(given[:-1], out=starts[1:])
     starts[0] -= done

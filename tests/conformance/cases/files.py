@@ -106,6 +106,7 @@ CASES = [
     Case("tfrecord.parallel_reads", lambda: records(num_parallel_reads=3), lambda: _turns(3), unknown_length=True),
     Case("tfrecord.dataset_of_names", lambda: fb.TFRecordDataset(range_(4).map(_name)), ALL, unknown_length=True),
     Case("tfrecord.interleave", lambda: _interleaved(), lambda: _turns(2), unknown_length=True),
+    Case("tfrecord.interleave_without_threads", lambda: _interleaved(None), lambda: _turns(2), unknown_length=True),
     Case("tfrecord.index", lambda: records(index=True), ALL),
     Case("tfrecord.index_shard", lambda: records(index=True).skip(3).shard(3, 1), ALL[4::3]),
     Case(
@@ -186,8 +187,8 @@ def _ragged(start: int, stop: int) -> Any:
     return io.RaggedTensor(np.full(lengths.sum(), 0.5, np.float32), splits)
 
 
-def _interleaved() -> fb.Dataset[Any]:
-    return range_(4).interleave(lambda i: fb.TFRecordDataset(_name(i)), cycle_length=2, num_parallel_calls=2)
+def _interleaved(calls: int | None = 2) -> fb.Dataset[Any]:
+    return range_(4).interleave(lambda i: fb.TFRecordDataset(_name(i)), cycle_length=2, num_parallel_calls=calls)
 
 
 def _name(file: Any) -> str:
