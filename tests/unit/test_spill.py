@@ -14,7 +14,7 @@ import pytest
 
 import forebay as fb
 from forebay import Dataset
-from forebay.block import LEAF, START, Block, RowBuilder
+from forebay.block import LEAF, Block, RowBuilder
 from forebay.block.dense import Dense
 from forebay.errors import DataError, SpillError
 from forebay.run.row_store import RowStore
@@ -53,7 +53,7 @@ def test_blocks_come_back_as_they_were(kind: str) -> None:
     places = [file.append(block) for block in blocks]
     assert store.used == len(file) > 0
     for block, place in zip(reversed(blocks), reversed(places), strict=True):
-        assert_same(list(file.read(*place, START).elements()), list(block.elements()))
+        assert_same(list(file.read(place).elements()), list(block.elements()))
     file.close()
     assert store.used == 0
 
@@ -87,17 +87,17 @@ def test_a_heap_is_rewritten_when_it_is_mostly_waste() -> None:
 
 def test_a_flipped_byte_is_noticed() -> None:
     file = SpillFile(SpillStore())
-    place, structure = file.append(block_of("arrays", range(50)))
+    place = file.append(block_of("arrays", range(50)))
     for offset in (0, 5, 20, place.nbytes // 2, place.nbytes - 1):
         before = os.pread(file.fileno, 1, offset)
         os.pwrite(file.fileno, bytes([before[0] ^ 1]), offset)
         with pytest.raises(DataError, match="has come back changed"):
-            file.read(place, structure, START)
+            file.read(place)
         os.pwrite(file.fileno, before, offset)
-    file.read(place, structure, START)
+    file.read(place)
     os.ftruncate(file.fileno, place.nbytes - 1)
     with pytest.raises(DataError, match="shorter"):
-        file.read(place, structure, START)
+        file.read(place)
 
 
 def stream(rows: int) -> Dataset[Any]:
