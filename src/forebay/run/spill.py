@@ -40,7 +40,7 @@ class SpillFile:
     """A file of blocks, and of bytes at any place: new and empty. Written by one thread; read by any."""
 
     def __init__(self, store: SpillStore) -> None:
-        file = _anonymous(_folder(store))
+        file = _anonymous(_folder(store.folder))
         self._store = store
         self.fileno = file
         self._size = [0]
@@ -176,9 +176,15 @@ def _dumps(columns: Any, parts: list[Any]) -> bytes:
         raise SpillError(f"elements do not fit into memory and cannot be written to disk: {error}") from error
 
 
-def _folder(store: SpillStore) -> str:
-    if store.folder is not None:
-        folder = os.fspath(store.folder)
+def disk_left(folder: "str | os.PathLike[str] | None") -> int:
+    """Bytes that may still be spilled to a folder, or to where things are spilled if none is named."""
+    found = os.statvfs(_folder(folder))
+    return found.f_bavail * found.f_frsize
+
+
+def _folder(wanted: "str | os.PathLike[str] | None") -> str:
+    if wanted is not None:
+        folder = os.fspath(wanted)
         if not os.path.isdir(folder):
             raise SpillError(f"Options.spill_dir={folder!r} is not a folder")
         return folder
