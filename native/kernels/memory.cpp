@@ -1,6 +1,7 @@
 #include "memory.hpp"
 
 #include <algorithm>
+#include <cstdint>
 #include <cstdlib>
 #include <cstring>
 #include <mutex>
@@ -19,6 +20,9 @@ constexpr std::size_t kKeptBytes = 0;  // So that a piece that is used after it 
 constexpr std::size_t kKeptBytes = 12 << 20;
 #endif
 constexpr std::size_t kKeptPieces = 32;
+// One that was not asked for while so many others were is of a size that has gone out of use. Blocks differ in size as
+// they grow, and from time to time; all those of the past would add up to the most that is kept.
+constexpr std::size_t kKeptTakes = 64;
 
 // Sizes that differ a little are made equal, so that one piece serves for all of them.
 std::size_t rounded(std::size_t bytes) {
@@ -28,9 +32,28 @@ std::size_t rounded(std::size_t bytes) {
   return (bytes + step - 1) / step * step;
 }
 
+// At the start of a page. Not by `aligned_alloc`, which leaves what lies before that to small objects: with these in the
+// way, the next piece of the same size no longer fits to where the last one was, and the heap grows with every other one.
+void* take_pages(std::size_t bytes) {
+  if (bytes > static_cast<std::size_t>(-1) - 2 * kPage) return nullptr;
+  auto* const begin = static_cast<std::uint8_t*>(std::malloc(bytes + kPage + sizeof(void*)));
+  if (begin == nullptr) return nullptr;
+  const auto place = reinterpret_cast<std::uintptr_t>(begin) + sizeof(void*);
+  std::uint8_t* const memory = begin + sizeof(void*) + (kPage - place % kPage) % kPage;
+  std::memcpy(memory - sizeof(void*), &begin, sizeof(void*));
+  return memory;
+}
+
+void free_pages(void* memory) noexcept {
+  void* begin = nullptr;
+  std::memcpy(&begin, static_cast<std::uint8_t*>(memory) - sizeof(void*), sizeof(void*));
+  std::free(begin);
+}
+
 struct Piece {
   void* memory;
   std::size_t bytes;
+  std::size_t given;  // After how many takes.
 };
 
 class Kept {
@@ -38,6 +61,7 @@ class Kept {
   // One of that size; null if there is none.
   void* take(std::size_t bytes) {
     const std::lock_guard<std::mutex> locked(lock_);
+    ++takes_;
     for (std::size_t i = count_; i-- > 0;) {
       if (pieces_[i].bytes == bytes) {
         void* memory = pieces_[i].memory;
@@ -52,11 +76,12 @@ class Kept {
   bool give(void* memory, std::size_t bytes) {
     if (bytes > kKeptBytes) return false;
     const std::lock_guard<std::mutex> locked(lock_);
-    while (count_ == kKeptPieces || bytes_ + bytes > kKeptBytes) {
-      std::free(pieces_[0].memory);
+    while (count_ != 0 && (count_ == kKeptPieces || bytes_ + bytes > kKeptBytes ||
+                           takes_ - pieces_[0].given > kKeptTakes)) {
+      free_pages(pieces_[0].memory);
       remove(0);
     }
-    pieces_[count_++] = {memory, bytes};
+    pieces_[count_++] = {memory, bytes, takes_};
     bytes_ += bytes;
     return true;
   }
@@ -65,7 +90,7 @@ class Kept {
     const std::lock_guard<std::mutex> locked(lock_);
     const std::size_t bytes = bytes_;
     while (count_ != 0) {
-      std::free(pieces_[count_ - 1].memory);
+      free_pages(pieces_[count_ - 1].memory);
       remove(count_ - 1);
     }
     return bytes;
@@ -82,6 +107,7 @@ class Kept {
   Piece pieces_[kKeptPieces];
   std::size_t count_ = 0;
   std::size_t bytes_ = 0;
+  std::size_t takes_ = 0;
 };
 
 Kept& kept() {
@@ -99,7 +125,7 @@ void* take_memory(std::size_t bytes) {
   } else {
     bytes = rounded(bytes);
     memory = kept().take(bytes);
-    if (memory == nullptr) memory = std::aligned_alloc(kPage, bytes);
+    if (memory == nullptr) memory = take_pages(bytes);
   }
   if (memory == nullptr) throw std::bad_alloc();
   return memory;
@@ -107,7 +133,11 @@ void* take_memory(std::size_t bytes) {
 
 void give_memory(void* memory, std::size_t bytes) noexcept {
   if (memory == nullptr) return;
-  if (bytes < kLarge || !kept().give(memory, rounded(bytes))) std::free(memory);
+  if (bytes < kLarge) {
+    std::free(memory);
+  } else if (!kept().give(memory, rounded(bytes))) {
+    free_pages(memory);
+  }
 }
 
 std::size_t clear_memory() noexcept { return kept().clear(); }

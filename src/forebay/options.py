@@ -121,7 +121,8 @@ class Options:
             of what is left.
         spill_dir: where to put what does not fit into that. By default the system's temporary folder, or ``/var/tmp``
             if that one is only memory.
-        spill_limit: the most bytes to put there.
+        spill_limit: the most bytes to put there: a number, a text, or a fraction of what is free on that disk when an
+            iteration begins.
         threading: see ``Threading``.
         autotune: see ``Autotune``.
         remote: see ``RemoteOptions``.
@@ -141,7 +142,7 @@ class Options:
     deterministic: bool | None = None
     memory: "str | int | float | Ledger | None" = None
     spill_dir: "str | os.PathLike[str] | None" = None
-    spill_limit: "str | int | None" = None
+    spill_limit: "str | int | float | None" = None
     threading: Threading = field(default_factory=Threading)
     autotune: Autotune = field(default_factory=Autotune)
     remote: RemoteOptions = field(default_factory=RemoteOptions)
@@ -157,7 +158,7 @@ class Options:
         if self.memory is not None and not isinstance(self.memory, Ledger):
             parse_size("Options.memory", self.memory, lambda: 1 << 30)
         if self.spill_limit is not None:
-            parse_size("Options.spill_limit", self.spill_limit, lambda: 0)
+            parse_size("Options.spill_limit", self.spill_limit, lambda: 1 << 30)
         if self.spill_dir is not None and not isinstance(self.spill_dir, (str, os.PathLike)):
             raise PlanError(f"Options.spill_dir must be a path, got {self.spill_dir!r}")
         for name, kind in (("threading", Threading), ("autotune", Autotune), ("remote", RemoteOptions)):

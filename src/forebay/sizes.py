@@ -3,6 +3,9 @@
 import os
 import re
 from collections.abc import Callable
+from typing import Any
+
+import numpy as np
 
 from forebay.cgroups import limits
 from forebay.errors import PlanError
@@ -18,24 +21,22 @@ _UNLIMITED = 1 << 62
 _SIZE = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([A-Za-z]*)\s*")
 
 
-def parse_size(name: str, size: "str | int | float", whole: Callable[[], int]) -> int:
+def parse_size(name: str, size: Any, whole: Callable[[], int]) -> int:
     """Bytes: `size` may be a number of them, a text such as "2GiB" or "500MB", or a fraction of the `whole`.
 
     The whole is asked for only then: finding out what memory is left takes a good part of a millisecond.
     """
-    if isinstance(size, bool):
-        raise PlanError(f"{name}={size!r}: a size is a number of bytes, a text such as '2GiB', or a fraction")
-    if isinstance(size, int) and size > 0:
-        return size
-    if isinstance(size, float) and 0 < size < 1:
-        return int(size * whole())
+    if isinstance(size, (int, np.integer)) and not isinstance(size, bool) and size > 0:
+        return int(size)
+    if isinstance(size, (float, np.floating)) and 0 < size < 1:
+        return int(float(size) * whole())
     if isinstance(size, str) and (found := _SIZE.fullmatch(size)) and found[2].upper() in _UNITS:
         count = int(float(found[1]) * _UNITS[found[2].upper()])
         if count > 0:
             return count
     raise PlanError(
         f"{name}={size!r}: a size is a whole number of bytes, a text such as '2GiB' or '500MB', or a fraction between "
-        "0 and 1 of the memory that is left"
+        "0 and 1 of what is left"
     )
 
 

@@ -93,6 +93,10 @@ PIPELINES = {
     "external shuffle": "rows(16_000 * TIMES, wide(1000)).shuffle(seed=1).batch(32)",
     "uneven arrays": "rows(5_000 * TIMES, uneven).shuffle(4_000 * TIMES, seed=1).prefetch(100)",
     "uneven arrays, external": "rows(5_000 * TIMES, uneven).shuffle(seed=1)",
+    "narrow rows": (
+        "Dataset.from_generator(lambda: (np.full(4000, i) for i in range(1000 * TIMES))).unbatch()"
+        ".shuffle(3_600_000 * TIMES, seed=1).batch(4096)"
+    ),
     "bytes": "rows(5_000 * TIMES, text).shuffle(4_000 * TIMES, seed=1).cache()",
     "large rows": "rows(40 * TIMES, wide(MB // 2)).shuffle(30 * TIMES, seed=1).prefetch(AUTOTUNE)",
     "large batches": "rows(300 * TIMES, wide(MB // 16)).batch(16).prefetch(4)",

@@ -33,6 +33,10 @@ from forebay.sizes import memory_left, parse_size
         ("2g", 2 << 30),
         ("1TiB", 1 << 40),
         (0.5, 500),
+        (np.int64(100), 100),
+        (np.uint8(7), 7),
+        (np.float32(0.5), 500),
+        (np.float64(0.25), 250),
     ],
 )
 def test_sizes(size: object, count: int) -> None:
@@ -40,7 +44,27 @@ def test_sizes(size: object, count: int) -> None:
 
 
 @pytest.mark.parametrize(
-    "size", [0, -1, "", "GiB", "-1GiB", "1 zebra", "0", 0.0, 1.0, 2.5, -0.5, True, None, [], "1e9"]
+    "size",
+    [
+        0,
+        -1,
+        "",
+        "GiB",
+        "-1GiB",
+        "1 zebra",
+        "0",
+        0.0,
+        1.0,
+        2.5,
+        -0.5,
+        True,
+        None,
+        [],
+        "1e9",
+        np.int64(0),
+        np.float32(2),
+        np.True_,
+    ],
 )
 def test_what_is_no_size(size: object) -> None:
     with pytest.raises(PlanError, match=r"^x=.*a size is a"):
@@ -263,6 +287,12 @@ def test_an_element_larger_than_the_budget_is_named() -> None:
         list(numbers(3, 10_000).with_options(fb.Options(memory=1024)))
     with pytest.raises(fb.DataError, match=r"^batch at .*: one element takes .* smaller batches"):
         list(numbers(1000, 100).batch(500).with_options(fb.Options(memory="100KiB")))
+
+
+def test_a_budget_that_was_meant_in_larger_units_is_asked_about() -> None:
+    with pytest.raises(fb.DataError, match=r"the budget is 64 bytes .* was '64MiB' meant\?$"):
+        list(numbers(3, 100).with_options(fb.Options(memory=64)))
+    assert len(list(numbers(3, 4).with_options(fb.Options(memory=64)))) == 3
 
 
 def test_the_forecast_does_not_grow_with_the_data() -> None:

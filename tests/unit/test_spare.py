@@ -61,6 +61,31 @@ def test_other_sizes_do_not_stay_for_good() -> None:
     assert 8 << 20 <= clear_spare() <= 12 << 20
 
 
+def test_sizes_that_take_turns_stay_and_one_out_of_use_goes() -> None:
+    clear_spare()
+    first, second = (place(spare_bytes(size)) for size in (SIZE, 2 * SIZE))
+    for _ in range(30):
+        assert place(spare_bytes(SIZE)) == first
+        assert place(spare_bytes(2 * SIZE)) == second
+    for _ in range(100):
+        spare_bytes(2 * SIZE)
+    assert clear_spare() == 2 * SIZE
+
+
+def test_memory_begins_at_a_page_and_its_place_is_used_again() -> None:
+    """Also where the C library has long put such arrays into its heap, with small objects made in between."""
+    kept: list[Any] = []
+    places = set()
+    for _ in range(200):
+        array = spare_bytes(SIZE)
+        assert place(array) % 4096 == 0
+        places.add(place(array))
+        kept.append([bytearray(1000) for _ in range(3)])
+        del array
+        clear_spare()
+    assert len(places) < 20
+
+
 def test_aligned_views_hold_their_memory() -> None:
     views = [aligned_empty((512, 256), np.float64, place=offset) for offset in range(0, 64, 8)]
     assert len({view.base.ctypes.data for view in views if view.base is not None}) == len(views)

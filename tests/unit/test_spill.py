@@ -2,9 +2,11 @@
 
 import os
 import resource
+import shutil
 import signal
 import subprocess
 import sys
+import types
 from collections import namedtuple
 from pathlib import Path
 from typing import Any
@@ -14,11 +16,11 @@ import pytest
 
 import forebay as fb
 from forebay import Dataset
-from forebay.block import LEAF, START, Block, RowBuilder
+from forebay.block import LEAF, Block, RowBuilder
 from forebay.block.dense import Dense
 from forebay.errors import DataError, SpillError
 from forebay.run.row_store import RowStore
-from forebay.run.spill import SpillFile
+from forebay.run.spill import SpillFile, disk_left
 from forebay.run.spill_room import SpillStore
 from forebay.run.spilled_rows import SpilledRows
 from unit.support import assert_same
@@ -53,7 +55,7 @@ def test_blocks_come_back_as_they_were(kind: str) -> None:
     places = [file.append(block) for block in blocks]
     assert store.used == len(file) > 0
     for block, place in zip(reversed(blocks), reversed(places), strict=True):
-        assert_same(list(file.read(*place, START).elements()), list(block.elements()))
+        assert_same(list(file.read(place).elements()), list(block.elements()))
     file.close()
     assert store.used == 0
 
@@ -87,17 +89,17 @@ def test_a_heap_is_rewritten_when_it_is_mostly_waste() -> None:
 
 def test_a_flipped_byte_is_noticed() -> None:
     file = SpillFile(SpillStore())
-    place, structure = file.append(block_of("arrays", range(50)))
+    place = file.append(block_of("arrays", range(50)))
     for offset in (0, 5, 20, place.nbytes // 2, place.nbytes - 1):
         before = os.pread(file.fileno, 1, offset)
         os.pwrite(file.fileno, bytes([before[0] ^ 1]), offset)
         with pytest.raises(DataError, match="has come back changed"):
-            file.read(place, structure, START)
+            file.read(place)
         os.pwrite(file.fileno, before, offset)
-    file.read(place, structure, START)
+    file.read(place)
     os.ftruncate(file.fileno, place.nbytes - 1)
     with pytest.raises(DataError, match="shorter"):
-        file.read(place, structure, START)
+        file.read(place)
 
 
 def stream(rows: int) -> Dataset[Any]:
@@ -111,6 +113,17 @@ def test_a_limit_holds_and_leaves_the_count_right(size: int | None) -> None:
     with pytest.raises(SpillError, match=r"spill_limit is 100,000 bytes; [\d,]+ are in use and [\d,]+ more are needed"):
         list(it)
     it.close()
+
+
+def test_a_limit_may_be_a_part_of_the_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert 0 < disk_left(tmp_path) == pytest.approx(shutil.disk_usage(tmp_path).free, rel=0.1)
+    rows = stream(1000).shuffle(seed=1)
+    options = fb.Options(memory=50_000, spill_dir=tmp_path, spill_limit=0.5)
+    expected = [x[0] for x in rows.with_options(fb.Options(memory="64MiB"))]
+    assert [x[0] for x in rows.with_options(options)] == expected
+    monkeypatch.setattr(os, "statvfs", lambda path: types.SimpleNamespace(f_bavail=200, f_frsize=1000))
+    with pytest.raises(SpillError, match=r"spill_limit is 100,000 bytes"):
+        list(rows.with_options(options))
 
 
 def test_a_full_disk_is_a_clear_error() -> None:

@@ -234,16 +234,13 @@ class RunnableDataset(Generic[T_co]):
             crew=Crew(self._parking, Tuner(cpus, enabled=options.autotune.enabled is not False)),
         )
         ledger = _ledger(options)
-        limit = options.spill_limit
         return Setup(
             # Every step holds a few blocks at any time, and has to get by on its share of the budget.
             min(options.block_bytes, max(_LEAST_BLOCK, ledger.budget // (_SHARES * _steps(self.plan)))),
             RULES if options.optimize else (),
             parallelism=parallelism,
             ledger=ledger,
-            spill=SpillStore(
-                options.spill_dir, None if limit is None else parse_size("Options.spill_limit", limit, lambda: 0)
-            ),
+            spill=SpillStore(options.spill_dir, _spill_limit(options)),
             remote=RemoteRun(options.remote),
         )
 
@@ -270,6 +267,19 @@ def _ledger(options: Options) -> Ledger:
         return options.memory
     size = _SHARE if options.memory is None else options.memory
     return Ledger(parse_size("Options.memory", size, memory_left))
+
+
+def _spill_limit(options: Options) -> int | None:
+    if options.spill_limit is None:
+        return None
+
+    def left() -> int:
+        # Only those who write need it otherwise.
+        from forebay.run.spill import disk_left
+
+        return disk_left(options.spill_dir)
+
+    return parse_size("Options.spill_limit", options.spill_limit, left)
 
 
 def _steps(node: Node) -> int:

@@ -3,7 +3,6 @@
 import time
 from collections import deque
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
 from functools import partial
 
 import numpy as np
@@ -17,8 +16,9 @@ from forebay.ops.progress import Progress
 from forebay.run import Operator, Pace, Reader, Setup, Site
 from forebay.run.errands import Errands
 from forebay.run.keys import Key, key_of, words
-from forebay.run.records import Bytes, Chunks, Layout, Scatter, Words
-from forebay.run.spill import Place, SpillFile
+from forebay.run.places import Places
+from forebay.run.records import Bytes, Layout, Scatter, Words, read_chunks
+from forebay.run.spill import SpillFile
 from forebay.run.trim import give_back
 
 # Rows are scattered by so many leading bits of their words at a time: as many as leave pieces of a good size to be
@@ -38,21 +38,23 @@ _AGAIN = 1 << 20
 _NOTHING: Bytes = np.empty(0, np.uint8)
 
 
-@dataclass(slots=True)
 class _Part:
     """Rows whose words begin with the same bits, in the order they came: first records, then blocks of any kind."""
 
-    bits: int
-    chunks: Chunks = field(default_factory=Chunks)
-    pieces: list[tuple[Place, int]] = field(default_factory=list)
-    uneven: int = 0
+    __slots__ = ("bits", "blocks", "chunks")
+
+    def __init__(self, bits: int, file: SpillFile) -> None:
+        self.bits = bits
+        self.chunks = Places(file)
+        self.blocks = Places(file)
 
     @property
     def nbytes(self) -> int:
-        return self.chunks.nbytes + self.uneven
+        return self.chunks.nbytes + self.blocks.nbytes
 
-    def rows(self, width: int) -> int:
-        return self.chunks.nbytes // width + sum(place.rows for place, _ in self.pieces)
+    @property
+    def rows(self) -> int:
+        return self.chunks.rows + self.blocks.rows
 
 
 def external_part(budget: int) -> int:
@@ -164,7 +166,7 @@ class ExternalShuffle(Operator):
         """All rows on disk, by the leading bits of their words."""
         self._file = SpillFile(self._spill)
         self._errands = Errands(str(self.site))
-        parts = [_Part(self._bits) for _ in range(1 << self._bits)]
+        parts = [_Part(self._bits, self._file) for _ in range(1 << self._bits)]
         self._layout = layout = Layout.of(first[0][1])
         rows = _drained(first, rest)
         if layout is not None:
@@ -212,9 +214,7 @@ class ExternalShuffle(Operator):
         together = rows.take(order)
         for part, start, stop in zip(parts, ends[:-1].tolist(), ends[1:].tolist()):
             if start < stop:
-                piece = self._file.append(together.slice(start, stop))
-                part.pieces.append(piece)
-                part.uneven += piece[0].nbytes
+                part.blocks.append(self._file.append(together.slice(start, stop).at(START)))
 
     def _parts(self, parts: list[_Part], skip: int) -> Iterator[tuple[_Part, int]]:
         """Parts small enough to be put in order, and how many rows of each are not asked for."""
@@ -222,7 +222,7 @@ class ExternalShuffle(Operator):
         given = 0
         while waiting:
             part = waiting.popleft()
-            count = part.rows(self._layout.width if self._layout is not None else 1)
+            count = part.rows
             if skip >= count:
                 skip -= count
             elif part.nbytes > self._ordered and part.bits < 64 and count > 1:
@@ -237,19 +237,19 @@ class ExternalShuffle(Operator):
         """The same rows in parts of which each is likely to be small enough."""
         assert self._file is not None
         bits = min(part.bits + min(self._bits, (part.nbytes // self._ordered).bit_length() + 1), 64)
-        parts = [_Part(bits) for _ in range(1 << (bits - part.bits))]
+        parts = [_Part(bits, self._file) for _ in range(1 << (bits - part.bits))]
         if self._layout is not None:
             layout, nbytes = self._layout, min(self._part, _MOST, len(parts) * _AGAIN)
             scatter = self._new_scatter(layout, bits, len(parts), nbytes)
             self._lease.note(scatter.nbytes + sum(map(len, self._room)))
-            for number, size in enumerate(part.chunks.sizes):
-                records = aligned_empty((size,))
-                part.chunks.read(self._file, number, records)
+            for place in part.chunks:
+                records = aligned_empty((place.nbytes,))
+                self._file.read_into(place.offset, records, place.checksum)
                 scatter.add(layout.words(records), [(records, layout.width, 0)])
             for each, chunks in zip(parts, scatter.finish()):
                 each.chunks = chunks
-        for piece in part.pieces:
-            self._scatter_blocks(self._file.read(*piece, START), parts)
+        for place in part.blocks:
+            self._scatter_blocks(self._file.read(place), parts)
         return [each for each in parts if each.nbytes]
 
     def _opened(self, part: _Part, skip: int, slot: int) -> Callable[[], Iterator[Block]]:
@@ -257,7 +257,7 @@ class ExternalShuffle(Operator):
         assert self._file is not None
         assert self._errands is not None
         file, layout = self._file, self._layout
-        if part.pieces or layout is None:
+        if part.blocks.rows or layout is None:
             return partial(self._given_blocks, part, skip)
         if len(self._room[slot]) < part.chunks.nbytes:
             # For the largest that may come, since what no part reaches into costs nothing.
@@ -273,9 +273,9 @@ class ExternalShuffle(Operator):
 
     def _given_blocks(self, part: _Part, skip: int) -> Iterator[Block]:
         assert self._file is not None
-        blocks = [self._file.read(*piece, START) for piece in part.pieces]
+        blocks = [self._file.read(place) for place in part.blocks]
         if self._layout is not None and part.chunks.nbytes:
-            records = part.chunks.read_all(self._file, aligned_empty((part.chunks.nbytes,)))
+            records = read_chunks(part.chunks, self._file, aligned_empty((part.chunks.nbytes,)))
             word = self._layout.words(records)
             blocks.insert(0, _with_words(word, self._layout.rows(records, np.arange(len(word)))))
         rows = concat_blocks(blocks)
@@ -323,8 +323,8 @@ def _drained(first: "deque[tuple[Words, Block]]", rest: Iterator[tuple[Words, Bl
     yield from rest
 
 
-def _sorted_records(chunks: Chunks, file: SpillFile, layout: Layout, room: Bytes) -> tuple[Bytes, Indices]:
-    records = chunks.read_all(file, room)
+def _sorted_records(chunks: Places, file: SpillFile, layout: Layout, room: Bytes) -> tuple[Bytes, Indices]:
+    records = read_chunks(chunks, file, room)
     return records, np.argsort(layout.words(records), kind="stable")
 
 

@@ -1,6 +1,7 @@
 """A shuffle buffer that holds rows, for inputs that cannot be read by number."""
 
 from collections import deque
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,8 @@ from forebay.run.spilled_rows import SpilledRows
 
 # The input's cursor is kept for one row in so many of the buffer's size: a cursor may hold a log, which grows.
 _MARKS = 64
+# Bytes of a row's number, which stays in memory when the row does not.
+_NUMBER = 8
 
 
 class ShuffleBuffer(Operator):
@@ -48,7 +51,8 @@ class ShuffleBuffer(Operator):
         self._oldest = 0  # No row in the buffer has a lower number than this ...
         self._next_look = 0  # ... and it is worth looking again after this step.
         self._target: int | None = 0  # The step to begin at, until the buffer is filled.
-        self._places: Indices | None = None  # Slot of the store for each slot of the buffer, once it shrinks.
+        self._shrinking = False
+        self._places: Indices | None = None  # Slot of the store for each slot of the buffer, if the picks have no room.
 
     def seek(self, cursor: Cursor, epoch: int) -> int:
         """Any row of the block that a cursor came with is reached directly; later ones by going on from there."""
@@ -105,9 +109,12 @@ class ShuffleBuffer(Operator):
         live = len(self._picks.buffer)
         if live == 0:
             return None
-        if self._places is None:
-            self._places = np.arange(live, dtype=np.int64)
+        if not self._shrinking:
+            self._shrinking = True
+            self._places = None if self._picks.note_places() else np.arange(live, dtype=np.int64)
         slots = self._picks.drain(min(self._pace.rows, live))[1]
+        if self._places is None:
+            return self._store.take(slots)
         places = np.empty(len(slots), np.int64)
         drain(self._places, slots, places)
         self._places = self._places[: live - len(slots)]
@@ -119,17 +126,18 @@ class ShuffleBuffer(Operator):
             self._fill_first()
             return
         self._picks.seek(target, self._total)
-        order = np.argsort(self._picks.buffer, kind="stable")
-        wanted = self._picks.buffer[order]
+        between = self._picks.between if self._picks.sort_rows() else _sorted(self._picks.buffer)
         end = target + self._size if self._total is None else self._total
         while self._read < end:
             block = self._next_rows(end - self._read)
             if block is None:
                 break
             base = self._read - block.rows
-            low, high = np.searchsorted(wanted, [base, self._read])
-            if low < high:
-                self._put(order[low:high], block.take(wanted[low:high] - base))
+            slots, rows = between(base, self._read)
+            if len(slots):
+                self._put(slots, block.take(rows - base))
+        if self._picks.sorted:
+            self._picks.unsort_rows()
         if self._read < end:
             raise self.site.data_error(
                 self._read, "the input ended before the place where it is to be resumed: it has become shorter"
@@ -159,8 +167,11 @@ class ShuffleBuffer(Operator):
         except RowError as fault:
             raise self.site.data_error(self._read - block.rows, fault.text) from None
         # A buffer that grows is copied once in a while, so that for a moment there are two of it.
-        if isinstance(self._store, RowStore) and not self._lease.ask(2 * self._store.nbytes):
-            self._move_to_disk(self._store)
+        if isinstance(self._store, RowStore):
+            if not self._lease.ask(2 * self._store.nbytes + _NUMBER * len(self._store)):
+                self._move_to_disk(self._store)
+        else:
+            self._lease.note(self._store.nbytes + _NUMBER * len(self._store))
 
     def _move_to_disk(self, rows: RowStore) -> None:
         """The budget has no room for more rows: from now on all of them are on disk."""
@@ -170,7 +181,7 @@ class ShuffleBuffer(Operator):
             spilled.put(slots, rows.take(slots))
         rows.close()
         self._store = spilled
-        self._lease.release()
+        self._lease.note(spilled.nbytes + _NUMBER * len(spilled))
 
     def moved(self) -> float | None:
         """As the picks were."""
@@ -187,10 +198,21 @@ class ShuffleBuffer(Operator):
         step = self._picks.position
         if step >= self._next_look and len(self._picks.buffer):
             # Looking costs one pass over the buffer. An older answer only means reading a little more on resume.
-            self._oldest = int(self._picks.buffer.min())
+            self._oldest = self._picks.oldest
             self._next_look = step + max(self._size // 4, 1)
         while len(self._marks) > 1 and self._marks[1][0] <= self._oldest:
             self._marks.popleft()
         first, cursor = self._marks[0] if self._marks else (0, Cursor(None))
         inside = max(self._oldest - first, 0)
         return {"step": step, "first": first + inside, "in": cursor.after(inside).to_json()}
+
+
+def _sorted(buffer: Indices) -> Callable[[int, int], tuple[Indices, Indices]]:
+    """As ``Picks.between``, for buffers too large for that."""
+    order = np.argsort(buffer, kind="stable")
+
+    def between(low: int, high: int) -> tuple[Indices, Indices]:
+        begin, end = np.searchsorted(buffer, [low, high], sorter=order)
+        return order[begin:end], buffer[order[begin:end]]
+
+    return between

@@ -1,8 +1,8 @@
 """A cache in memory as far as the budget allows, and from there on in a file without a name."""
 
-import json
 import threading
 import weakref
+from array import array
 from bisect import bisect_right
 from dataclasses import dataclass
 from typing import Any
@@ -11,7 +11,8 @@ from forebay.block import START, Block, Cursor, RowError, concat_blocks
 from forebay.ledger import Lease, Ledger
 from forebay.run.cached import Content, compact, fitting, shared
 from forebay.run.operator import Operator, Setup
-from forebay.run.spill import Place, SpillFile
+from forebay.run.places import Place
+from forebay.run.spill import SpillFile
 from forebay.run.spill_room import SpillStore
 from forebay.run.waiting import Waiting, most_waiting
 
@@ -27,34 +28,37 @@ _JOIN_BYTES = 1 << 18
 
 @dataclass(slots=True)
 class _InMemory:
-    rows: int
-    cursor: Cursor
+    start: int
     layout: str
     block: Block
 
-    def read(self) -> Block:
-        return self.block
 
-
-@dataclass(slots=True)
 class _OnDisk:
-    # There are as many as the data has megabytes, so they are kept small: a cursor's text takes a fifth of its objects.
-    text: bytes
-    layout: str
-    file: SpillFile
-    place: Place
-    structure: int
+    """Where rows lie in files: a few numbers for each record, of which there are as many as the data has megabytes."""
+
+    def __init__(self) -> None:
+        self.starts = array("q")
+        self._places = array("q")
+        self._from = array("i")
+        # One for every iterator that has written anything.
+        self._sources: list[tuple[SpillFile, str]] = []
 
     @property
-    def rows(self) -> int:
-        return self.place.rows
+    def nbytes(self) -> int:
+        return sum(numbers.itemsize * len(numbers) for numbers in (self.starts, self._places, self._from))
 
-    @property
-    def cursor(self) -> Cursor:
-        return Cursor.from_json(json.loads(self.text))
+    def append(self, start: int, block: Block, file: SpillFile, layout: str) -> None:
+        self._places.extend(file.append(block))
+        if not self._sources or self._sources[-1] != (file, layout):
+            self._sources.append((file, layout))
+        self._from.append(len(self._sources) - 1)
+        self.starts.append(start)
 
-    def read(self) -> Block:
-        return self.file.read(self.place, self.structure, START)
+    def record(self, number: int) -> tuple[Place, SpillFile, str]:
+        """Where it is, in which file, and the layout that its cursor belongs to."""
+        fields = len(Place._fields)
+        place = Place(*self._places[number * fields : (number + 1) * fields])
+        return place, *self._sources[self._from[number]]
 
 
 class MemoryContent(Content):
@@ -63,8 +67,10 @@ class MemoryContent(Content):
     def __init__(self) -> None:
         super().__init__()
         self._lock = threading.Lock()
-        self._starts: list[int] = []
-        self._kept: list[_InMemory | _OnDisk] = []
+        self._kept: list[_InMemory] = []
+        self._written = _OnDisk()
+        # Where the input has the row behind the last that is kept, for plans of that layout.
+        self._end: tuple[Cursor, str] = (START, "")
         self._bytes = 0
         # Who had no room has none later: what becomes free belongs to steps that come and go.
         self._refused: weakref.WeakSet[Ledger] = weakref.WeakSet()
@@ -85,7 +91,7 @@ class MemoryContent(Content):
         lease = known() if known is not None else None
         if lease is None:
             lease = ledger.lease("cache")
-            lease.note(self._bytes)
+            lease.note(self._held)
             self._leases[ledger] = weakref.ref(lease)
         return lease
 
@@ -96,7 +102,17 @@ class MemoryContent(Content):
 
     def held(self) -> int:
         """Bytes of the blocks that are not in the file."""
-        return self._bytes + self.waiting
+        return self._held + self.waiting
+
+    @property
+    def _held(self) -> int:
+        return self._bytes + self._written.nbytes
+
+    def _note(self) -> None:
+        for each in self._leases.values():
+            lease = each()
+            if lease is not None:
+                lease.note(self._held)
 
     def read(self, row: int, layout: str) -> Block | None:
         """A view of what is in memory, or a block read from the file."""
@@ -105,9 +121,15 @@ class MemoryContent(Content):
                 return None
             if self._waiting.blocks and row >= self._waiting.start:
                 return self._waiting.read(row, layout)
-            at = bisect_right(self._starts, row) - 1
-            start, kept = self._starts[at], self._kept[at]
-        return kept.read().at(fitting(kept.cursor, kept.layout, layout, start)).slice(row - start, kept.rows)
+            kept = bisect_right(self._kept, row, key=_start) - 1
+            written = bisect_right(self._written.starts, row) - 1
+            start = self._written.starts[written] if written >= 0 else -1
+            if kept >= 0 and self._kept[kept].start > start:
+                start, known, block = self._kept[kept].start, self._kept[kept].layout, self._kept[kept].block
+                return block.at(fitting(block.cursor, known, layout, start)).slice(row - start, block.rows)
+            place, file, known = self._written.record(written)
+        block = file.read(place)
+        return block.at(fitting(block.cursor, known, layout, start)).slice(row - start, block.rows)
 
     def add(self, row: int, block: Block, layout: str, setup: Setup) -> Block:
         """In memory if there is room."""
@@ -135,12 +157,11 @@ class MemoryContent(Content):
         if not self._waiting.blocks:
             return
         assert self._file is not None
-        file, block = self._file[1], self._waiting.together()
-        place, structure = file.append(block)
-        text = json.dumps(block.cursor.to_json(), separators=(",", ":")).encode()
-        self._starts.append(self._waiting.start)
-        self._kept.append(_OnDisk(text, self._waiting.layout, file, place, structure))
+        block, layout = self._waiting.together(), self._waiting.layout
+        self._written.append(self._waiting.start, block, self._file[1], layout)
+        self._end = (self._waiting.end(layout), layout)
         self._waiting.clear()
+        self._note()
 
     def finish(self, row: int) -> None:
         """Nothing has to wait any more."""
@@ -149,7 +170,7 @@ class MemoryContent(Content):
             super().finish(row)
 
     def _keep(self, block: Block, layout: str, setup: Setup) -> bool:
-        size = self._bytes + block.nbytes + _OVERHEAD
+        size = self._held + block.nbytes + _OVERHEAD
         ledger = setup.ledger
         lease = self._lease_on(ledger)
         # With those that are still to be written for a plan with a smaller budget.
@@ -160,28 +181,25 @@ class MemoryContent(Content):
             self._refused.add(ledger)
             return False
         for start, earlier in zip(self._waiting.starts, self._waiting.blocks):
-            self._starts.append(start)
-            self._kept.append(_InMemory(earlier.rows, earlier.cursor, self._waiting.layout, earlier))
+            self._kept.append(_InMemory(start, self._waiting.layout, earlier))
         self._waiting.clear()
         self._lease = lease
-        self._starts.append(self.rows)
-        self._kept.append(_InMemory(block.rows, block.cursor, layout, block))
-        self._bytes = size
+        self._kept.append(_InMemory(self.rows, layout, block))
+        self._end = (block.cursor.after(block.rows), layout)
+        self._bytes = size - self._written.nbytes
         self._join()
-        for other in self._leases.values():
-            held = other()
-            if held is not None:
-                held.note(self._bytes)
+        self._note()
         return True
 
     def _join(self) -> None:
         """Join the last blocks as long as each is no larger than the next, so that a row is copied a few times only."""
         while len(self._kept) > 1:
             first, second = self._kept[-2:]
-            rows = first.rows + second.rows
-            if first.rows > second.rows or rows > _JOIN_ROWS or first.layout != second.layout:
+            rows = first.block.rows + second.block.rows
+            if first.block.rows > second.block.rows or rows > _JOIN_ROWS or first.layout != second.layout:
                 return
-            if isinstance(first, _OnDisk) or isinstance(second, _OnDisk):
+            if first.start + first.block.rows < second.start:
+                # What lies between them is on disk.
                 return
             if first.block.nbytes + second.block.nbytes > _JOIN_BYTES:
                 return
@@ -189,8 +207,7 @@ class MemoryContent(Content):
                 joined = shared(concat_blocks([first.block, second.block]))
             except RowError:
                 return
-            self._kept[-2:] = [_InMemory(rows, first.cursor, first.layout, joined)]
-            self._starts.pop()
+            self._kept[-2:] = [_InMemory(first.start, first.layout, joined)]
             self._bytes -= _OVERHEAD
 
     def frontier(self, layout: str) -> tuple[int, Cursor]:
@@ -198,7 +215,9 @@ class MemoryContent(Content):
         with self._lock:
             if self._waiting.blocks:
                 return self.rows, self._waiting.end(layout)
-            if not self._kept:
-                return 0, START
-            last = self._kept[-1]
-            return self.rows, fitting(last.cursor, last.layout, layout, self._starts[-1]).after(last.rows)
+            cursor, known = self._end
+            return self.rows, fitting(cursor, known, layout, self.rows)
+
+
+def _start(kept: _InMemory) -> int:
+    return kept.start

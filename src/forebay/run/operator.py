@@ -17,6 +17,8 @@ from forebay.run.spill_room import SpillStore
 # Blocks up to this size, or up to this part of the budget, are not worth noting one by one.
 _LIGHT = 1 << 16
 _LIGHT_PART = 64
+# Budgets below this many bytes were perhaps written in MiB.
+_SURELY_MEANT = 1 << 14
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,9 +178,11 @@ class Operator(ABC):
 
     def too_large(self, size: int) -> DataError:
         """The error for an element that the budget has no room for, however it is dealt with."""
+        most = self.most_bytes
+        hint = f". A whole number means bytes: was '{most}MiB' meant?" if most < _SURELY_MEANT else ""
         return DataError(
-            f"{self.site}: one element takes {size:,} bytes, and the budget is {self.most_bytes:,} (Options.memory): "
-            "raise it, or make elements smaller, for example with smaller batches"
+            f"{self.site}: one element takes {size:,} bytes, and the budget is {most:,} bytes (Options.memory): raise "
+            f"it, or make elements smaller, for example with smaller batches{hint}"
         )
 
     own_thread = False

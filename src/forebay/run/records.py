@@ -1,8 +1,6 @@
 """Rows of fixed size as records, scattered to disk by random words and read back bucket by bucket."""
 
-from array import array
 from collections import deque
-from dataclasses import dataclass, field
 from functools import partial
 from math import gcd, prod
 from typing import Any
@@ -16,8 +14,8 @@ from forebay.block.aligned import ALIGN, aligned_empty
 from forebay.block.dense import Dense
 from forebay.block.pages import own_pages
 from forebay.run.errands import Errand, Errands
+from forebay.run.places import Place, Places
 from forebay.run.spill import SpillFile
-from forebay.storage.checked import checksum
 
 Bytes = NDArray[np.uint8]
 Words = NDArray[np.uint64]
@@ -89,29 +87,16 @@ def _bytes(values: NDArray[Any]) -> Bytes:
     return values.reshape(-1).view(np.uint8)
 
 
-@dataclass(slots=True)
-class Chunks:
-    """Where the records of one bucket lie in a file, in the order in which they came."""
-
-    # Plain arrays of numbers: there are as many chunks as the data has hundreds of kilobytes.
-    offsets: "array[int]" = field(default_factory=lambda: array("q"))
-    sizes: "array[int]" = field(default_factory=lambda: array("q"))
-    checksums: "array[int]" = field(default_factory=lambda: array("I"))
-    nbytes: int = 0
-
-    def read(self, file: SpillFile, number: int, out: Bytes) -> None:
-        """One chunk. DataError if it is not what was written."""
-        file.read_into(self.offsets[number], out, self.checksums[number])
-
-    def read_all(self, file: SpillFile, out: Bytes) -> Bytes:
-        """All of them, one behind another, at the beginning of `out`."""
-        for offset, size in zip(self.offsets, self.sizes):
-            file.will_need(offset, size)
-        done = 0
-        for number, size in enumerate(self.sizes):
-            self.read(file, number, out[done : done + size])
-            done += size
-        return out[:done]
+def read_chunks(chunks: Places, file: SpillFile, out: Bytes) -> Bytes:
+    """The records of one bucket in the order in which they came, at the beginning of `out`."""
+    places = list(chunks)
+    for place in places:
+        file.will_need(place.offset, place.nbytes)
+    done = 0
+    for place in places:
+        file.read_into(place.offset, out[done : done + place.nbytes], place.checksum)
+        done += place.nbytes
+    return out[:done]
 
 
 class Scatter:
@@ -140,8 +125,8 @@ class Scatter:
         self._first = np.arange(buckets, dtype=np.int64) * self._room
         self._filled = np.zeros(buckets, np.int64)
         self._free = [number * self._room for number in range(buckets, buckets + spare)]
-        self._writing: deque[tuple[int, int, int, Errand[tuple[int, int]]]] = deque()
-        self._chunks = [Chunks() for _ in range(buckets)]
+        self._writing: deque[tuple[int, Errand[None]]] = deque()
+        self._chunks = [Places(file) for _ in range(buckets)]
 
     @property
     def nbytes(self) -> int:
@@ -161,7 +146,7 @@ class Scatter:
             if start < len(words):
                 self._write((int(words[start]) >> self._shift) & (len(self._first) - 1))
 
-    def finish(self) -> list[Chunks]:
+    def finish(self) -> list[Places]:
         """Write what is left; where everything is, by bucket."""
         for bucket in np.flatnonzero(self._filled).tolist():
             self._write(bucket)
@@ -172,8 +157,9 @@ class Scatter:
     def _write(self, bucket: int) -> None:
         first, count = int(self._first[bucket]), int(self._filled[bucket])
         data = self._slots[first * self._width : (first + count) * self._width]
-        self._writing.append((bucket, first, len(data), self._errands.do(partial(_append, self._file, data))))
-        while not self._free or self._writing[0][3].done:
+        errand = self._errands.do(partial(_append, self._file, data, count, self._chunks[bucket]))
+        self._writing.append((first, errand))
+        while not self._free or self._writing[0][1].done:
             self._written()
             if not self._writing:
                 break
@@ -181,17 +167,11 @@ class Scatter:
         self._filled[bucket] = 0
 
     def _written(self) -> None:
-        bucket, first, size, errand = self._writing.popleft()
-        offset, digest = errand.result()
+        first, errand = self._writing.popleft()
+        errand.result()
         self._free.append(first)
-        chunks = self._chunks[bucket]
-        chunks.offsets.append(offset)
-        chunks.sizes.append(size)
-        chunks.checksums.append(digest)
-        chunks.nbytes += size
 
 
-def _append(file: SpillFile, data: Bytes) -> tuple[int, int]:
-    digest, offset = checksum(data), -(-len(file) // ALIGN) * ALIGN
-    file.write(offset, [data])
-    return offset, digest
+def _append(file: SpillFile, data: Bytes, rows: int, chunks: Places) -> None:
+    offset, digest = file.put([data])
+    chunks.append(Place(offset, len(data), rows, digest, 0))

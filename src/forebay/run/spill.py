@@ -5,19 +5,23 @@ a crash and nothing that two runs could confuse.
 """
 
 import errno
+import json
 import os
 import pickle
+import struct
 import warnings
 import weakref
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from forebay.block import Block, Cursor, Structure
-from forebay.block.aligned import aligned_empty
+from forebay.block.aligned import ALIGN, aligned_empty
 from forebay.errors import DataError, SpillError
 from forebay.run.packed import Packing, pack, unpack
+from forebay.run.places import Place
 from forebay.run.spill_room import SpillStore
 from forebay.storage.checked import checksum, read_checked
 from forebay.system import read_text
@@ -26,52 +30,53 @@ _SHORTER = "a file of what was spilled to disk has become shorter"
 _IOV_MAX = 512
 
 
-@dataclass(frozen=True, slots=True)
-class Place:
-    """Where a block lies in a file, and how to tell that it has come back whole.
-
-    All that is known of it stays in memory with the file, which nobody else can read.
-    """
-
-    offset: int
-    nbytes: int
-    rows: int
-    checksum: int
-    packing: Packing
+# The size of what tells of a block's rows, behind that.
+_LENGTH = struct.Struct("<I")
+# Dtypes in tuples of their own: NumPy takes None for one.
+_BlockKind = tuple[Structure, tuple["tuple[np.dtype[Any]] | None", ...]]
 
 
 class SpillFile:
     """A file of blocks, and of bytes at any place: new and empty. Written by one thread; read by any."""
 
     def __init__(self, store: SpillStore) -> None:
-        file = _anonymous(_folder(store))
+        file = _anonymous(_folder(store.folder))
         self._store = store
         self.fileno = file
         self._size = [0]
-        self._structures: list[Structure] = []
-        self._packing = Packing((), ())
+        # Not in the file, since classes of the user's cannot always be pickled. Few, whatever the shapes of rows.
+        self._kinds: list[_BlockKind] = []
         self._close = weakref.finalize(self, _close, store, file, self._size)
 
     def __len__(self) -> int:
         return self._size[0]
 
-    def append(self, block: Block) -> tuple[Place, int]:
-        """Write a block behind the others; where it is, and the number that its structure goes by."""
-        structure = self._number_of(block.structure)
+    def append(self, block: Block) -> Place:
+        """Write a block behind the others. What differs from one to the next is in the file, and places stay small."""
         packing, pieces = pack(block, _dumps)
-        # Blocks are mostly like the one before, and share what tells of it.
-        if packing == self._packing:
-            packing = self._packing
-        self._packing = packing
-        place = Place(len(self), sum(map(len, pieces)), block.rows, checksum(*pieces), packing)
-        self.write(place.offset, pieces)
-        return place, structure
+        shapes = [kind and kind[1] for kind in packing.kinds]
+        about = json.dumps([shapes, packing.sizes, block.cursor.to_json()], separators=(",", ":")).encode()
+        pieces += [about, _LENGTH.pack(len(about))]
+        offset, digest = self.put(pieces)
+        kind = self._number_of((block.structure, tuple(kind and kind[:1] for kind in packing.kinds)))
+        return Place(offset, sum(map(len, pieces)), block.rows, digest, kind)
 
-    def read(self, place: Place, structure: int, cursor: Cursor) -> Block:
-        """The block at that place, in memory of its own."""
+    def read(self, place: Place) -> Block:
+        """The block at that place with its cursor, in memory of its own."""
         data: Any = aligned_empty((place.nbytes,))
         self.read_into(place.offset, data, place.checksum)
-        return Block(self._structures[structure], unpack(place.packing, place.rows, data), place.rows, cursor)
+        end = place.nbytes - _LENGTH.size
+        shapes, sizes, cursor = json.loads(data[end - _LENGTH.unpack_from(data, end)[0] : end].tobytes())
+        structure, dtypes = self._kinds[place.kind]
+        kinds = tuple(dtype and (*dtype, tuple(shape)) for dtype, shape in zip(dtypes, shapes))
+        columns = unpack(Packing(kinds, tuple(sizes)), place.rows, data)
+        return Block(structure, columns, place.rows, Cursor.from_json(cursor))
+
+    def put(self, parts: list[Any]) -> tuple[int, int]:
+        """Write bytes behind all others, where they can be read from at full speed; the offset and the checksum."""
+        digest, offset = checksum(*parts), -(-len(self) // ALIGN) * ALIGN
+        self.write(offset, parts)
+        return offset, digest
 
     def read_into(self, offset: int, out: Any, expected: int) -> None:
         """Fill `out` from a place. DataError if these bytes do not have the checksum that they had."""
@@ -145,12 +150,12 @@ class SpillFile:
                 raise DataError(_SHORTER)
             done += got
 
-    def _number_of(self, structure: Structure) -> int:
-        for number, known in enumerate(self._structures):
-            if known == structure:
+    def _number_of(self, kind: _BlockKind) -> int:
+        for number, known in enumerate(self._kinds):
+            if known == kind:
                 return number
-        self._structures.append(structure)
-        return len(self._structures) - 1
+        self._kinds.append(kind)
+        return len(self._kinds) - 1
 
     def close(self) -> None:
         """Free the disk space."""
@@ -171,9 +176,15 @@ def _dumps(columns: Any, parts: list[Any]) -> bytes:
         raise SpillError(f"elements do not fit into memory and cannot be written to disk: {error}") from error
 
 
-def _folder(store: SpillStore) -> str:
-    if store.folder is not None:
-        folder = os.fspath(store.folder)
+def disk_left(folder: "str | os.PathLike[str] | None") -> int:
+    """Bytes that may still be spilled to a folder, or to where things are spilled if none is named."""
+    found = os.statvfs(_folder(folder))
+    return found.f_bavail * found.f_frsize
+
+
+def _folder(wanted: "str | os.PathLike[str] | None") -> str:
+    if wanted is not None:
+        folder = os.fspath(wanted)
         if not os.path.isdir(folder):
             raise SpillError(f"Options.spill_dir={folder!r} is not a folder")
         return folder

@@ -28,6 +28,15 @@ class SpilledRows:
         self._uniform = Uniform()
         self._structure: Structure | None = None
         self._slots: list[_Fixed | _Heap] = []
+        self._used = 0
+
+    def __len__(self) -> int:
+        return self._used
+
+    @property
+    def nbytes(self) -> int:
+        """What is in memory: where rows that differ in size lie."""
+        return sum(kept.nbytes for kept in self._slots)
 
     def put(self, slots: Indices, block: Block) -> None:
         """Put row i of the block into slots[i]. RowError if its structure or dtypes differ from those before."""
@@ -40,6 +49,7 @@ class SpilledRows:
             if isinstance(kept, _Fixed) and not kept.fits(column):
                 kept = self._slots[i] = kept.as_heap()
             kept.put(slots, column)
+        self._used = max(self._used, int(slots.max()) + 1)
 
     def take(self, slots: Indices) -> Block:
         """The rows in these slots, in memory of their own."""
@@ -71,6 +81,8 @@ class _Fixed:
         self._row = np.dtype((dtype, shape)).itemsize
         self._file = SpillFile(store)
         self._filled = 0
+
+    nbytes = 0
 
     def fits(self, column: Column) -> bool:
         return isinstance(column, Dense) and column.values.shape[1:] == self._shape
@@ -140,6 +152,10 @@ class _Heap:
         self._file = SpillFile(store)
         self._places = np.zeros((0, 3), np.int64)  # Offset, size and checksum, by slot.
         self._live = 0
+
+    @property
+    def nbytes(self) -> int:
+        return self._places.nbytes
 
     def put(self, slots: Indices, column: Column) -> None:
         rows = [_dumps(row) for row in column.private().rows()]

@@ -1,0 +1,70 @@
+"""Where things lie in a file, for as many things as there are: their list goes to the file too when it gets long."""
+
+from array import array
+from collections.abc import Iterator
+from typing import NamedTuple, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+
+class Place(NamedTuple):
+    """Where something lies in a file, and how to tell that it has come back whole.
+
+    `kind` is a number that whoever wrote it knows more by.
+    """
+
+    offset: int
+    nbytes: int
+    rows: int
+    checksum: int
+    kind: int
+
+
+class Pages(Protocol):
+    """A file that a list's pages are put into, and read from."""
+
+    def put(self, parts: list[memoryview]) -> tuple[int, int]:
+        """Write behind all that is there; the offset and the checksum."""
+
+    def read_into(self, offset: int, out: NDArray[np.uint8], expected: int) -> None:
+        """Bytes that were put there. DataError if they are not what was written."""
+
+
+_FIELDS = len(Place._fields)
+# Long enough that lists of lists stay short, and short enough for a list of every part of a shuffle.
+_PAGE = 32
+
+
+class Places:
+    """Places in the order in which they came. In memory are the last few, however many there are."""
+
+    __slots__ = ("_file", "_last", "_pages", "nbytes", "rows")
+
+    def __init__(self, file: Pages) -> None:
+        self._file = file
+        self._last = array("q")
+        # A list like this one of where the places before those lie.
+        self._pages: Places | None = None
+        self.nbytes = 0
+        self.rows = 0
+
+    def append(self, place: Place) -> None:
+        """One more. On the thread that writes to the file."""
+        if len(self._last) == _PAGE * _FIELDS:
+            if self._pages is None:
+                self._pages = Places(self._file)
+            offset, checksum = self._file.put([memoryview(self._last).cast("B")])
+            self._pages.append(Place(offset, _PAGE * _FIELDS * self._last.itemsize, _PAGE, checksum, 0))
+            self._last = array("q")
+        self._last.extend(place)
+        self.nbytes += place.nbytes
+        self.rows += place.rows
+
+    def __iter__(self) -> Iterator[Place]:
+        for page in self._pages or ():
+            numbers = np.empty((page.rows, _FIELDS), np.int64)
+            self._file.read_into(page.offset, numbers.reshape(-1).view(np.uint8), page.checksum)
+            yield from (Place(*place) for place in numbers.tolist())
+        for start in range(0, len(self._last), _FIELDS):
+            yield Place(*self._last[start : start + _FIELDS])
