@@ -6,6 +6,7 @@
 #include <cerrno>
 #include <chrono>
 #include <cstdint>
+#include <memory>
 #include <stdexcept>
 #include <string>
 #include <thread>
@@ -141,6 +142,24 @@ nb::object read_checked(int file, std::int64_t offset, nb::object out) {
   return nb::int_(checksum);
 }
 
+// (array, checksum); None if it would have to be read first.
+nb::object map_checked(int file, std::int64_t offset, std::size_t size) {
+  require(offset >= 0 && size <= static_cast<std::uint64_t>(INT64_MAX - offset), "there is no such place in a file");
+  auto mapping = std::make_unique<forebay::Mapping>();
+  std::uint32_t checksum = 0;
+  {
+    nb::gil_scoped_release unlocked;
+    if (!forebay::map_checked(file, offset, size, mapping.get(), &checksum)) mapping.reset();
+  }
+  if (!mapping) return nb::none();
+  std::uint8_t* const data = mapping->data;
+  nb::capsule owner(mapping.release(), [](void* held) noexcept {
+    const std::unique_ptr<forebay::Mapping> mapping(static_cast<forebay::Mapping*>(held));
+    forebay::unmap(*mapping);
+  });
+  return nb::make_tuple(nb::ndarray<nb::numpy, std::uint8_t>(data, {size}, owner), checksum);
+}
+
 void write_rows(int file, Ints rows, Bytes values) {
   require(rows.size() > 0 && values.size() > 0 && values.size() % rows.size() == 0,
           "values do not hold a whole number of bytes per row");
@@ -247,6 +266,8 @@ NB_MODULE(_native, m) {
         "Read the byte ranges [starts[i], stops[i]) of an open file behind one another into out.");
   m.def("read_checked", &read_checked, nb::arg("file"), nb::arg("offset"), nb::arg("out"),
         "Fill out from that place of an open file on, and return the CRC-32C of what was read; None if the file ends before.");
+  m.def("map_checked", &map_checked, nb::arg("file"), nb::arg("offset"), nb::arg("size"),
+        "Bytes of a file that are in the page cache, as an array whose changes nobody else sees, and their CRC-32C; None if they are not all there.");
   m.def("queued_seconds", &queued_seconds, "How long this thread could have run, had a processor been free; 0 where the system does not tell.");
   m.def("lock_wait", &lock_wait, nb::arg("nap"), "Sleep without the interpreter's lock, ask for it, and return for how many seconds others kept it, for how many more no processor was free, and which thread had it, as lock_holder tells.");
   m.def("lock_holder", &lock_holder, "A number for the thread that has the interpreter's lock, which is the one that asks; 0 where others cannot be told of it.");

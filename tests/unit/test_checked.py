@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from forebay._native import crc32c, read_checked
+from forebay._native import crc32c, map_checked, read_checked
 from forebay.block import Block, Column, RowBuilder
 from forebay.run.packed import Packing, pack, unpack
 from forebay.storage.checked import checksum
@@ -70,6 +70,34 @@ def test_what_is_read_is_checked(file: int, size: int) -> None:
         out = np.zeros(size, np.uint8)
         assert read_checked(file, offset, out) == crc32c(DATA[offset : offset + size], portable=True)
         assert np.array_equal(out, DATA[offset : offset + size])
+
+
+@pytest.mark.parametrize("size", [1, 4095, 4096, PIECE + 12_345])
+def test_what_the_system_has_in_memory_is_checked_where_it_is(file: int, size: int) -> None:
+    for offset in (0, 64, 4096, 1001):
+        os.pread(file, offset + size + 1, 0)
+        found = map_checked(file, offset, size)
+        assert found is not None
+        data, checksum = found
+        assert checksum == crc32c(DATA[offset : offset + size], portable=True)
+        assert np.array_equal(data, DATA[offset : offset + size])
+        data[:] = 7
+        assert os.pread(file, size, offset) == DATA[offset : offset + size].tobytes()
+    assert (data == 7).all()
+
+
+def test_what_is_not_in_memory_or_not_there_is_not_mapped(file: int) -> None:
+    assert map_checked(file, len(DATA) - 5, 6) is None
+    assert map_checked(file, len(DATA) + 1, 1) is None
+    assert map_checked(file, 0, 0) is None
+    os.fsync(file)
+    os.posix_fadvise(file, 0, 0, os.POSIX_FADV_DONTNEED)
+    # Some file systems have no other place for it, and keep it.
+    if map_checked(file, 0, len(DATA)) is None:
+        os.pread(file, len(DATA), 0)
+        assert map_checked(file, 0, len(DATA)) is not None
+    with pytest.raises(ValueError, match="no such place"):
+        map_checked(file, -1, 10)
 
 
 def test_other_memory_is_read_into(file: int) -> None:

@@ -87,19 +87,34 @@ def test_a_heap_is_rewritten_when_it_is_mostly_waste() -> None:
     assert list(rows.take(np.arange(50)).elements()) == ["x" * 10_000] * 50
 
 
-def test_a_flipped_byte_is_noticed() -> None:
+@pytest.mark.parametrize(("rows", "shared"), [(50, False), (50, True), (20_000, True)])
+def test_a_flipped_byte_is_noticed(rows: int, shared: bool) -> None:
     file = SpillFile(SpillStore())
-    place = file.append(block_of("arrays", range(50)))
+    place = file.append(block_of("arrays", range(rows)))
     for offset in (0, 5, 20, place.nbytes // 2, place.nbytes - 1):
         before = os.pread(file.fileno, 1, offset)
         os.pwrite(file.fileno, bytes([before[0] ^ 1]), offset)
         with pytest.raises(DataError, match="has come back changed"):
-            file.read(place)
+            file.read(place, shared=shared)
         os.pwrite(file.fileno, before, offset)
-    file.read(place)
+    file.read(place, shared=shared)
     os.ftruncate(file.fileno, place.nbytes - 1)
     with pytest.raises(DataError, match="shorter"):
-        file.read(place)
+        file.read(place, shared=shared)
+
+
+def test_writing_to_shared_rows_changes_nothing_on_disk() -> None:
+    file = SpillFile(SpillStore())
+    rows = Block(LEAF, [Dense(np.arange(100_000))], 100_000)
+    place = file.append(rows)
+    for _ in range(2):
+        column = file.read(place, shared=True).columns[0]
+        assert isinstance(column, Dense)
+        assert np.array_equal(column.values, np.arange(100_000))
+        column.values[:] = -1
+    kept = column.values
+    file.close()
+    assert (kept == -1).all()
 
 
 def stream(rows: int) -> Dataset[Any]:

@@ -128,7 +128,7 @@ class MemoryContent(Content):
                 start, known, block = self._kept[kept].start, self._kept[kept].layout, self._kept[kept].block
                 return block.at(fitting(block.cursor, known, layout, start)).slice(row - start, block.rows)
             place, file, known = self._written.record(written)
-        block = file.read(place)
+        block = file.read(place, shared=True)
         return block.at(fitting(block.cursor, known, layout, start)).slice(row - start, block.rows)
 
     def add(self, row: int, block: Block, layout: str, setup: Setup) -> Block:

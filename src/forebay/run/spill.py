@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 
+from forebay._native import map_checked
 from forebay.block import Block, Cursor, Structure
 from forebay.block.aligned import ALIGN, aligned_empty
 from forebay.errors import DataError, SpillError
@@ -28,6 +29,8 @@ from forebay.system import read_text
 
 _SHORTER = "a file of what was spilled to disk has become shorter"
 _IOV_MAX = 512
+# Below this, what a mapping costs is more than that of copying.
+_MAPPED = 1 << 18
 
 
 # The size of what tells of a block's rows, behind that.
@@ -61,10 +64,20 @@ class SpillFile:
         kind = self._number_of((block.structure, tuple(kind and kind[:1] for kind in packing.kinds)))
         return Place(offset, sum(map(len, pieces)), block.rows, digest, kind)
 
-    def read(self, place: Place) -> Block:
-        """The block at that place with its cursor, in memory of its own."""
-        data: Any = aligned_empty((place.nbytes,))
-        self.read_into(place.offset, data, place.checksum)
+    def read(self, place: Place, *, shared: bool = False) -> Block:
+        """The block at that place with its cursor, in memory of its own.
+
+        `shared` with the system where it has the block in memory already. Writing to it then copies pages, and nothing
+        may ever be written to that place again.
+        """
+        found = map_checked(self.fileno, place.offset, place.nbytes) if shared and place.nbytes >= _MAPPED else None
+        data: Any
+        if found is None:
+            data = aligned_empty((place.nbytes,))
+            self.read_into(place.offset, data, place.checksum)
+        else:
+            data = found[0]
+            self._compare(found[1], place.checksum)
         end = place.nbytes - _LENGTH.size
         shapes, sizes, cursor = json.loads(data[end - _LENGTH.unpack_from(data, end)[0] : end].tobytes())
         structure, dtypes = self._kinds[place.kind]
@@ -83,6 +96,10 @@ class SpillFile:
         found = read_checked(self.fileno, offset, out)
         if found is None:
             raise DataError(_SHORTER)
+        self._compare(found, expected)
+
+    @staticmethod
+    def _compare(found: int, expected: int) -> None:
         if found != expected:
             raise DataError("what was spilled to disk has come back changed: the disk or its memory is faulty")
 
