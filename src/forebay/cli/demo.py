@@ -5,8 +5,7 @@ import signal
 import tempfile
 import textwrap
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from types import FrameType
@@ -20,6 +19,7 @@ from rich.progress import (
     Progress,
     ProgressColumn,
     Task,
+    TaskID,
     TaskProgressColumn,
     TextColumn,
     TransferSpeedColumn,
@@ -59,11 +59,11 @@ def demo(
         console.print(f"{parent} is short of {missing / MB:,.0f} MB: free some, give --dir, or ask for less data.")
         raise typer.Exit(1)
     try:
-        with _stoppable(), tempfile.TemporaryDirectory(prefix="forebay-demo-", dir=parent) as made:
-            outcome = _run(console, Path(made), rows, budget * MB, epochs, seed)
-    except KeyboardInterrupt as stop:
+        with _Stop() as stop, tempfile.TemporaryDirectory(prefix="forebay-demo-", dir=parent) as made:
+            outcome = _run(console, Path(made), rows, budget * MB, epochs, seed, stop)
+    except KeyboardInterrupt:
         console.print("Stopped; the temporary data has been removed.")
-        raise typer.Exit(128 + (stop.args[0] if stop.args else signal.SIGINT)) from None
+        raise typer.Exit(128 + (stop.number or signal.SIGINT)) from None
     outcome.show(console)
     problems = outcome.problems()
     for problem in problems:
@@ -72,30 +72,41 @@ def demo(
         raise typer.Exit(1)
 
 
-@contextmanager
-def _stoppable() -> Iterator[None]:
-    """SIGTERM becomes an exception as Ctrl-C does, so that what is on disk is removed."""
+class _Stop:
+    """SIGTERM becomes an exception as Ctrl-C does, so that what is on disk is removed.
 
-    def stop(number: int, frame: FrameType | None) -> None:
-        raise KeyboardInterrupt(number)
+    One that comes in the middle of an import may be lost to callbacks of the interpreter's; ``check`` raises it again.
+    """
 
-    before = {number: signal.signal(number, stop) for number in (signal.SIGINT, signal.SIGTERM)}
-    try:
-        yield
-    finally:
-        for number, handler in before.items():
+    def __init__(self) -> None:
+        self.number = 0
+
+    def __enter__(self) -> "_Stop":
+        self._before = {number: signal.signal(number, self._stop) for number in (signal.SIGINT, signal.SIGTERM)}
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for number, handler in self._before.items():
             signal.signal(number, handler)
 
+    def _stop(self, number: int, frame: FrameType | None) -> None:
+        self.number = number
+        self.check()
 
-def _run(console: Console, folder: Path, rows: int, budget: int, epochs: int, seed: int) -> Outcome:
+    def check(self) -> None:
+        if self.number:
+            raise KeyboardInterrupt
+
+
+def _run(console: Console, folder: Path, rows: int, budget: int, epochs: int, seed: int, stop: _Stop) -> Outcome:
     # The zero lies before anything is made: memory that writing the data leaves behind counts as growth.
     meter = MemoryMeter()
-    written = _make_data(console, folder, rows, seed)
+    written = _make_data(console, folder, rows, seed, stop)
     _introduce(console, written, budget)
     with meter:
         held, kept = split(folder)
         training = Training(pipeline(*kept, seed), len(kept[1]), folder / "iterator-state.json")
-        _train(console, training, epochs, meter)
+        _train(console, training, epochs, meter, stop)
         accuracy = training.model.accuracy(*held)
         # From the files once more, as a new process would.
         afresh = pipeline(*split(folder)[1], seed)
@@ -114,14 +125,14 @@ def _run(console: Console, folder: Path, rows: int, budget: int, epochs: int, se
     )
 
 
-def _make_data(console: Console, folder: Path, rows: int, seed: int) -> Written:
+def _make_data(console: Console, folder: Path, rows: int, seed: int, stop: _Stop) -> Written:
     console.print(f"Writing {rows * ROW_BYTES / MB:,.0f} MB of data to {folder}")
     if lies_in_memory(folder):
         console.print("[yellow]That directory is itself kept in memory: --dir on a disk gives a truer picture.[/]")
     began = time.perf_counter()
     with _bar(console, DownloadColumn(), TransferSpeedColumn()) as bar:
         task = bar.add_task("Writing", total=rows * (ROW_BYTES + 1))
-        written = write(folder, rows, seed, lambda size: bar.advance(task, size))
+        written = write(folder, rows, seed, partial(_advance, bar, task, stop))
     console.print(f"Wrote {rows:,} rows in {time.perf_counter() - began:.1f} s")
     return written
 
@@ -136,7 +147,12 @@ def _introduce(console: Console, written: Written, budget: int) -> None:
     console.print()
 
 
-def _train(console: Console, training: Training, epochs: int, meter: MemoryMeter) -> None:
+def _advance(bar: Progress, task: TaskID, stop: _Stop, count: float) -> None:
+    stop.check()
+    bar.advance(task, count)
+
+
+def _train(console: Console, training: Training, epochs: int, meter: MemoryMeter, stop: _Stop) -> None:
     def numbers() -> str:
         memory = f"memory +{meter.growth / MB:,.0f} MB"
         return f"loss {training.loss:.3f}   {training.rows_per_second:,.0f} rows/s   {memory}"
@@ -145,7 +161,7 @@ def _train(console: Console, training: Training, epochs: int, meter: MemoryMeter
         name = f"Epoch {epoch}/{epochs}"
         with _bar(console, TaskProgressColumn(), _Live(numbers)) as bar:
             task = bar.add_task(name, total=training.rows_per_epoch)
-            training.run_epoch(epoch == epochs, partial(bar.advance, task))
+            training.run_epoch(epoch == epochs, partial(_advance, bar, task, stop))
         console.print(f"{name}   {numbers()}")
 
 

@@ -19,25 +19,15 @@ NAME = "forebay"
 # Whoever asks for a collection finds all of it gone afterwards. Not for ever: it may hold what the thread waits for.
 _PATIENCE = 2.0
 
-_collecting: int | None = None
-"""The thread on which the garbage collector runs. There is one at a time."""
-
 
 def close_when_collected(owner: Any, close: Callable[[], object]) -> "weakref.finalize[..., Any]":
     """Have `close` called when the owner is gone, or the interpreter ends."""
-    if _note not in gc.callbacks:
-        gc.callbacks.append(_note)
     return weakref.finalize(owner, _close, close)
-
-
-def _note(phase: str, _: dict[str, int]) -> None:
-    global _collecting
-    _collecting = _thread.get_ident() if phase == "start" else None
 
 
 def _close(close: Callable[[], object]) -> None:
     ours = threading.current_thread().name.startswith(NAME)
-    if is_leaving() or not (ours or _collecting == _thread.get_ident()):
+    if is_leaving() or not (ours or _is_collecting()):
         close()
         return
     closed = _thread.allocate_lock()
@@ -46,6 +36,17 @@ def _close(close: Callable[[], object]) -> None:
     _thread.start_new_thread(_hand_over, (close, closed))
     if not ours:
         closed.acquire(timeout=_PATIENCE)
+
+
+def _is_collecting() -> bool:
+    """Whether the garbage collector is at work; if it does not tell, yes.
+
+    A collection counts one up for the next older generation, but is left out while another is under way. Not by
+    ``gc.callbacks``: a Ctrl-C that happens to be noticed in one of these is lost.
+    """
+    before = gc.get_count()[1]
+    gc.collect(0)
+    return gc.get_count()[1] == before
 
 
 def _hand_over(close: Callable[[], object], closed: "_thread.LockType") -> None:
