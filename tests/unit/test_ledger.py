@@ -302,7 +302,10 @@ def test_the_forecast_does_not_grow_with_the_data() -> None:
     assert report.memory(1) == report.memory(100)
     assert "budget 1.0 MiB" in str(report)
     assert "disk" in str(report)
-    assert len(str(report).splitlines()) == 7
+    assert len(str(report).splitlines()) == 8
+    assert str(report).splitlines()[-1].startswith("more than the budget")
+    roomy = dataset.with_options(fb.Options(memory="1GiB")).memory_report()
+    assert len(str(roomy).splitlines()) == 7
 
 
 def test_the_forecast_knows_caches_batches_slots_and_processes() -> None:

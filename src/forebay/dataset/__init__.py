@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Callable, Sequence
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 import numpy as np
 from numpy.typing import DTypeLike
@@ -19,6 +19,12 @@ from forebay.plan import caller
 AUTOTUNE = -1
 INFINITE_CARDINALITY = -1
 UNKNOWN_CARDINALITY = -2
+
+# Methods that tf.data has, and that are missed here most.
+_NOT_YET = frozenset(
+    {"bucket_by_sequence_length", "choose_from_datasets", "dense_to_ragged_batch", "group_by_window", "padded_batch"}
+    | {"ragged_batch", "rejection_resample", "sample_from_datasets", "scan", "sparse_batch", "unique", "window"}
+)
 
 T_co = TypeVar("T_co", covariant=True)
 U = TypeVar("U")
@@ -39,6 +45,19 @@ class Dataset(TextSources, OtherDataset[T_co]):
     Functions given to a dataset should depend on nothing but their arguments: results may be computed ahead,
     again after a resume, or in another order than they are handed out in.
     """
+
+    if not TYPE_CHECKING:
+        # To a type checker, every name would be there.
+        def __getattr__(self, name: str) -> Any:
+            if name in _NOT_YET:
+                raise AttributeError(f"Dataset.{name} of tf.data is not there yet")
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+
+    def __getitem__(self, index: object) -> NoReturn:
+        raise TypeError(
+            "a Dataset is iterated over, not indexed: ds.skip(n).take(1) has one element, and for torch's DataLoader "
+            'README.md, "With PyTorch, JAX, Keras", has a few lines'
+        )
 
     @staticmethod
     def range(*args: int, output_type: DTypeLike = np.int64, name: str | None = None) -> "Dataset[Any]":

@@ -48,7 +48,12 @@ class MemoryReport:
             "  ".join(cell.ljust(width) if i in (0, len(head) - 1) else cell.rjust(width) for i, (cell, width) in row)
             for row in (list(enumerate(zip(line, widths))) for line in lines)
         ]
-        return "\n".join([f"budget {_size(self.budget)} (Options.memory)", *(line.rstrip() for line in table)])
+        report = [f"budget {_size(self.budget)} (Options.memory)", *(line.rstrip() for line in table)]
+        if max(map(self.memory, self.scales)) > self.budget:
+            report.append(
+                "more than the budget: steps will work less far ahead, or spill; what fits by no means is an error"
+            )
+        return "\n".join(report)
 
 
 def forecast(plan: Node, setup: Setup, scales: Sequence[int], element_bytes: Callable[[Node], int]) -> MemoryReport:

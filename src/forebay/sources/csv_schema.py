@@ -245,4 +245,13 @@ def _type_of(value: bytes) -> int:
         return 4
     if b"_" in value:
         return 4
-    return 2 if not np.isfinite(real) or abs(real) <= np.finfo(np.float32).max else 3
+    return 2 if _is_single(value, real) else 3
+
+
+def _is_single(value: bytes, real: float) -> bool:
+    """Whether float32 holds the number, to as many digits as are written."""
+    if not np.isfinite(real):
+        return True
+    digits = len(value.lower().partition(b"e")[0].translate(None, b"+-. ").lstrip(b"0"))
+    with np.errstate(over="ignore"):
+        return float(f"{float(np.float32(real)):.{max(digits, 1)}g}") == real
