@@ -6,6 +6,9 @@ from collections import deque
 
 from forebay.sizes import memory_left, parse_size
 
+UNSEEN = 8 << 20
+"""What a block counts as, with its rows while it is put together, before one of its kind has been seen."""
+
 
 class Ledger:
     """A budget of bytes that the buffers of one or several running pipelines share.

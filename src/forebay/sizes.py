@@ -18,6 +18,7 @@ for power, letter in enumerate("KMGT", 1):
 _USED = {"memory.max": "memory.current", "memory.limit_in_bytes": "memory.usage_in_bytes"}
 # What stands there in the first version of cgroups without a limit is the largest number of whole pages.
 _UNLIMITED = 1 << 62
+_MOST = 1 << 62
 _SIZE = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([A-Za-z]*)\s*")
 
 
@@ -26,14 +27,14 @@ def parse_size(name: str, size: Any, whole: Callable[[], int]) -> int:
 
     The whole is asked for only then: finding out what memory is left takes a good part of a millisecond.
     """
-    if isinstance(size, (int, np.integer)) and not isinstance(size, bool) and size > 0:
+    if isinstance(size, (int, np.integer)) and not isinstance(size, bool) and 0 < size <= _MOST:
         return int(size)
     if isinstance(size, (float, np.floating)) and 0 < size < 1:
-        return int(float(size) * whole())
+        return max(int(float(size) * whole()), 1)
     if isinstance(size, str) and (found := _SIZE.fullmatch(size)) and found[2].upper() in _UNITS:
-        count = int(float(found[1]) * _UNITS[found[2].upper()])
-        if count > 0:
-            return count
+        count = float(found[1]) * _UNITS[found[2].upper()]
+        if 1 <= count <= _MOST:
+            return int(count)
     raise PlanError(
         f"{name}={size!r}: a size is a whole number of bytes, a text such as '2GiB' or '500MB', or a fraction between "
         "0 and 1 of what is left"

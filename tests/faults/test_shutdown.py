@@ -221,6 +221,25 @@ def test_an_error_of_the_pipeline(name: str) -> None:
         gc.collect()
 
 
+class Stop(BaseException):
+    """Neither an error nor an interrupt."""
+
+
+@pytest.mark.parametrize("kind", [Stop, KeyboardInterrupt, SystemExit])
+def test_what_a_function_on_threads_raises_keeps_nothing(kind: type[BaseException]) -> None:
+    """Its traceback leads to the iterator, and so may not stay with a thread that waits for work."""
+
+    def stops(x: Any) -> Any:
+        if x == 60:
+            raise kind
+        return x
+
+    with pytest.raises(kind):
+        list(Dataset.range(61).map(stops, num_parallel_calls=2, executor="thread"))
+    gc.collect()
+    wait_for(lambda: not forebay_threads(), "the threads to end")
+
+
 START = """
 import os, sys, threading, time
 import forebay as fb

@@ -99,6 +99,12 @@ PIPELINES = {
     ),
     "bytes": "rows(5_000 * TIMES, text).shuffle(4_000 * TIMES, seed=1).cache()",
     "large rows": "rows(40 * TIMES, wide(MB // 2)).shuffle(30 * TIMES, seed=1).prefetch(AUTOTUNE)",
+    "large results of many threads": (
+        'Dataset.range(300 * TIMES).map(lambda i: wide(MB)(i), num_parallel_calls=32, executor="thread")'
+    ),
+    "large rows of many slots": (
+        "Dataset.range(24).interleave(lambda i: rows(8 * TIMES, wide(MB)), cycle_length=24, num_parallel_calls=24)"
+    ),
     "large batches": "rows(300 * TIMES, wide(MB // 16)).batch(16).prefetch(4)",
     "shuffles of shuffles": (
         "rows(8_000 * TIMES, wide(1000)).shuffle(6_000 * TIMES, seed=1).shuffle(4_000 * TIMES, seed=2)"

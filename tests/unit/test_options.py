@@ -74,3 +74,10 @@ def test_the_block_size_is_in_bytes() -> None:
         assert max(sizes) == most
         # The first block is small, so that the first element comes at once.
         assert sizes[0] == 1
+
+
+@pytest.mark.parametrize("size", ["9" * 400, 10**400, 1 << 63, "0.1B", -1, 1.5, True, "2 parsecs"])
+@pytest.mark.parametrize("name", ["memory", "spill_limit"])
+def test_sizes_that_cannot_be(name: str, size: Any) -> None:
+    with pytest.raises(fb.PlanError, match=f"Options.{name}=.*a size is"):
+        fb.Options(**{name: size})

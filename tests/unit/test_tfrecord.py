@@ -261,3 +261,18 @@ def test_a_pattern_is_told_from_a_file_that_is_missing(tmp_path: Path) -> None:
         list(fb.TFRecordDataset(tmp_path / "train-*.tfrecord"))
     with pytest.raises(fb.FileError, match=r"there is no such file$"):
         list(fb.TFRecordDataset(tmp_path / "train-0.tfrecord"))
+
+
+def test_what_is_skipped_does_not_depend_on_the_budget(tmp_path: Path) -> None:
+    """A damaged length may point further than the budget allows to look."""
+    path = str(tmp_path / "data")
+    rows = [b"%06d" % i + b"x" * 20 for i in range(4000)]
+    with fb.io.TFRecordWriter(path) as writer:
+        for row in rows:
+            writer.write(row)
+    data = bytearray(Path(path).read_bytes())
+    data[700 * 42 + 2] ^= 64
+    Path(path).write_bytes(data)
+    dataset = fb.TFRecordDataset(path, on_error="skip")
+    for memory in ("100KB", "64MiB"):
+        assert list(dataset.with_options(fb.Options(memory=memory))) == rows[:700] + rows[701:], memory

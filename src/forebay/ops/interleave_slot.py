@@ -8,7 +8,7 @@ from typing import Any
 
 from forebay.block import Block, Cursor, Uniform
 from forebay.errors import FileError, FunctionError
-from forebay.ledger import Lease
+from forebay.ledger import UNSEEN, Lease
 from forebay.ops.inner import Inner, check_inner
 from forebay.run import Site
 from forebay.run.meter import Meter
@@ -39,6 +39,8 @@ class Supply:
 
     def afford(self) -> bool:
         """Whether the budget has room for one block more than is needed. One may always be on the way."""
+        if not self._largest and (self._on_the_way + 1) * UNSEEN > self._lease.budget:
+            return not self._on_the_way
         return not self._on_the_way or self._lease.ask(self._in_use + (self._on_the_way + 1) * self._largest)
 
     def sent(self, in_use: int) -> None:

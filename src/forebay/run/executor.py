@@ -11,6 +11,7 @@ from typing import Any, Generic, TypeVar
 
 from forebay.errors import ClosedError, TransferError
 from forebay.run.leaving import join
+from forebay.run.trim import share_arenas
 from forebay.uninterrupted import GLANCE, uninterrupted
 
 R = TypeVar("R")
@@ -158,6 +159,7 @@ class ThreadExecutor(Executor[R]):
                 self._drop(self._jobs.get_nowait())
 
     def _start(self) -> None:
+        share_arenas()
         thread = threading.Thread(
             target=self._context.copy().run, args=(self._run,), name=f"forebay {self._name}", daemon=True
         )
@@ -179,6 +181,8 @@ class ThreadExecutor(Executor[R]):
                 run_job(function, job)
                 with self._lock:
                     self._unfinished -= 1
+            # Or its result, or the frames that its error leads to, would stay until the next one comes.
+            del job
 
     def _drop(self, job: Job[R] | None) -> None:
         if job is not None:

@@ -229,7 +229,10 @@ def _anonymous(folder: str) -> int:
     # File systems without files that never had a name: it has one for an instant.
     import tempfile
 
-    file, name = tempfile.mkstemp(prefix=".forebay-", dir=folder)
+    try:
+        file, name = tempfile.mkstemp(prefix=".forebay-", dir=folder)
+    except OSError as error:
+        raise SpillError(f"no file can be made in {folder}: {error}; set Options.spill_dir") from error
     os.unlink(name)
     return file
 

@@ -11,6 +11,7 @@ import numpy as np
 
 from forebay.block import START, Block, Cursor, Indices, concat_blocks
 from forebay.errors import ClosedError, ForebayError, TransferError
+from forebay.ledger import UNSEEN
 from forebay.run.executor import Executor, Job
 from forebay.run.log import Logs, decisions
 from forebay.run.operator import Operator, Setup, Site, elements
@@ -68,7 +69,8 @@ class Stage(Operator, Generic[R]):
         self._gate = setup.gate
         self._lease = setup.ledger.lease(str(site))
         self._held = 0  # Bytes of the chunks that are under way,
-        self._growth = 1.0  # and how many come out for each of them.
+        self._growth = 1.0  # and how many come out for each of them,
+        self._seen = False  # once that is known.
         self._logs = Logs()
         self._bell: SimpleQueue[Job[R]] = SimpleQueue()
         if self._free:
@@ -149,6 +151,7 @@ class Stage(Operator, Generic[R]):
             size = chunk.block.nbytes if block is None else block.nbytes
             self._held -= chunk.block.nbytes
             self._growth = max(size / max(chunk.block.nbytes, 1), 0.9 * self._growth)
+            self._seen = True
             self._lease.note(int(self._held * (1 + self._growth)))
             self._pace.observe(chunk.block.rows, size, chunk.job.seconds)
             if self._executor.workers:
@@ -258,8 +261,12 @@ class Stage(Operator, Generic[R]):
         """Whether the budget has room for one more chunk and what will come of it. One is always worked on."""
         if not self._chunks or not self._executor.workers:
             return True
+        if not self._seen and (len(self._chunks) + 1) * UNSEEN > self._lease.budget:
+            return self._awaited()
         more = self._held // len(self._chunks)
-        return self._awaited() or self._lease.ask(int((self._held + more) * (1 + self._growth)))
+        # Rows are there beside the block that is made of them.
+        making = more * (1 + sum(not chunk.job.done for chunk in self._chunks))
+        return self._awaited() or self._lease.ask(int((self._held + more) * (1 + self._growth) + making * self._growth))
 
     def _awaited(self) -> bool:
         """Whether the log asks for a chunk that has not been read yet."""

@@ -2,23 +2,41 @@
 
 import ctypes
 import functools
+import os
 from collections.abc import Callable
 from typing import Any
 
 from forebay._native import clear_spare
+from forebay.run.cpus import available_cpus
 
 # The allocator keeps about this much for good, and pages of less than we keep for ourselves while we run cost more to
 # have back at the next epoch than they are worth.
 WORTH_IT = 12 << 20
 
 
+# Of glibc's mallopt().
+_ARENA_MAX = -8
+
+
 @functools.cache
-def _malloc_trim() -> Callable[[int], Any] | None:
+def _of_c_library(name: str) -> Callable[..., Any] | None:
     # Where the C library is another one it is not to be found, and memory goes back in other ways.
     try:
-        return getattr(ctypes.CDLL(None), "malloc_trim", None)
+        return getattr(ctypes.CDLL(None), name, None)
     except (OSError, TypeError):
         return None
+
+
+@functools.cache
+def share_arenas() -> None:
+    """Before threads are started that make rows: no more heaps than processors, unless the user has said how many.
+
+    glibc has eight for each processor. What was freed in one is of no use in the others, so that the results of many
+    threads would take up several times the memory that they need.
+    """
+    mallopt = _of_c_library("mallopt")
+    if mallopt is not None and not {"MALLOC_ARENA_MAX", "GLIBC_TUNABLES"} & os.environ.keys():
+        mallopt(_ARENA_MAX, max(2, available_cpus()))
 
 
 def give_back(held: int) -> None:
@@ -29,6 +47,6 @@ def give_back(held: int) -> None:
     """
     clear_spare()
     if held >= WORTH_IT:
-        trim = _malloc_trim()
+        trim = _of_c_library("malloc_trim")
         if trim is not None:
             trim(0)

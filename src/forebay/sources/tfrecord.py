@@ -205,7 +205,8 @@ class _Records(FileRows):
             return False
         # Perhaps only the checksum is damaged: then the next record is where this one says.
         length = int.from_bytes(self._window.data[:8].tobytes(), "little")
-        if self._window.fill(min(FRAMING + length + HEADER, _SEARCH)) >= FRAMING + length + HEADER:
+        ahead = FRAMING + length + HEADER
+        if ahead <= min(_SEARCH, self._window.most) and self._window.fill(ahead) >= ahead:
             after = self._window.data[FRAMING + length :][:HEADER]
             if find_header(after, 0, 1 << 62) == 0:
                 self._window.move(FRAMING + length)

@@ -197,7 +197,8 @@ class Window:
         self._path = path
         self._lease = lease
         self._piece = piece
-        self._most = most
+        self.most = most
+        """Bytes that may be asked for at once."""
         self._buffer = np.empty(0, np.uint8)
         self._start = self._end = 0
         self._ended = False
@@ -246,10 +247,10 @@ class Window:
         known = self.left
         if known is not None:
             least = min(least, known)
-        if least > self._most:
+        if least > self.most:
             raise FileError(
                 self._path,
-                f"{least:,} bytes have to be read at once, and the budget is {self._most:,} (Options.memory)",
+                f"{least:,} bytes have to be read at once, and the budget is {self.most:,} (Options.memory)",
                 self.position,
             )
         while self.size < least and not self._ended:
