@@ -308,6 +308,14 @@ def test_the_forecast_does_not_grow_with_the_data() -> None:
     assert len(str(roomy).splitlines()) == 7
 
 
+def test_the_forecast_tells_what_no_budget_lessens() -> None:
+    """A buffer of millions of rows goes to disk, but not the numbers of its rows."""
+    rows = 4_000_000
+    report = numbers(100, 10).shuffle(rows, seed=1).with_options(fb.Options(memory="4MiB")).memory_report()
+    assert report.memory(1) >= 16 * rows
+    assert "more than the budget" in str(report)
+
+
 def test_the_forecast_knows_caches_batches_slots_and_processes() -> None:
     budget = 10 << 20
     rows = Dataset.from_tensor_slices(np.zeros((1000, 1000)))

@@ -108,10 +108,10 @@ class Shuffle(Node):
         rows = self.buffer_size if sizes.rows is None else min(self.buffer_size, sizes.rows)
         weak = _weakness(rows, sizes.rows)
         if self.by_number:
-            return Holding(8 * rows + 2 * sizes.block, f"numbers of rows, not rows{weak}")
+            return Holding(8 * rows + 2 * sizes.block, f"numbers of rows, not rows{weak}", fixed=8 * rows)
         if 2 * rows * sizes.element > budget:
             why = f"numbers and checksums of rows; the buffer is on disk{weak}"
-            return Holding(16 * rows + 2 * sizes.block, why, rows * sizes.element)
+            return Holding(16 * rows + 2 * sizes.block, why, rows * sizes.element, fixed=16 * rows)
         return Holding(2 * rows * sizes.element, f"{rows:,} rows, twice while it grows{weak}")
 
     def lower(self, setup: Setup, build: Build) -> Operator:
