@@ -2,6 +2,7 @@
 // and turn a kernel's "bad index" into an exception.
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
+#include <time.h>
 
 #include <cerrno>
 #include <chrono>
@@ -190,23 +191,47 @@ std::uintptr_t lock_holder() {
 #endif
 }
 
-// Both clocks are read next to the lock: what else a thread waits for must not count.
-nb::tuple lock_wait(double nap) {
+double seconds_of(clockid_t clock) {
+  timespec now;
+  if (clock_gettime(clock, &now) != 0) return 0;
+  return static_cast<double>(now.tv_sec) + static_cast<double>(now.tv_nsec) * 1e-9;
+}
+
+// Naps differ in length, and the lock is not asked for in between: who waits for it falls into step with whoever has it,
+// and would then look at the same point of every call.
+nb::tuple lock_wait(double nap, std::size_t naps, std::uintptr_t thread, int clock) {
+  require(nap >= 0 && nap < 1 && naps < 1000, "nap must be in [0, 1), and there may not be a thousand");
   using Clock = std::chrono::steady_clock;
-  require(nap >= 0 && nap < 1, "nap must be in [0, 1)");
+  using Seconds = std::chrono::duration<double>;
   Clock::time_point asked;
   std::int64_t queued = 0;
-  std::uintptr_t holder = 0;
+  std::size_t looks = 0, held = 0;
   {
     nb::gil_scoped_release unlocked;
-    std::this_thread::sleep_for(std::chrono::duration<double>(nap));
-    holder = lock_holder();
+    Clock::time_point before = Clock::now();
+    double used_before = seconds_of(clock);
+    std::uint32_t chance = static_cast<std::uint32_t>(before.time_since_epoch().count());
+    for (std::size_t i = 0; i < naps; ++i) {
+      chance = chance * 1664525u + 1013904223u;
+      std::this_thread::sleep_for(Seconds(nap * (0.5 + (chance >> 8) / static_cast<double>(1u << 24))));
+      const bool has = lock_holder() == thread;
+      const Clock::time_point now = Clock::now();
+      const double used = seconds_of(clock);
+      // A thread that had no processor, or nothing to do, says nothing.
+      if (used - used_before > Seconds(now - before).count() / 2) {
+        ++looks;
+        held += has;
+      }
+      before = now;
+      used_before = used;
+    }
     queued = forebay::queued_nanoseconds();
     asked = Clock::now();
   }
-  const std::chrono::duration<double> waited = Clock::now() - asked;
+  // Both clocks are read next to the lock: what else a thread waits for must not count.
+  const Seconds waited = Clock::now() - asked;
   const double in_line = static_cast<double>(forebay::queued_nanoseconds() - queued) * 1e-9;
-  return nb::make_tuple(waited.count() > in_line ? waited.count() - in_line : 0.0, in_line, holder);
+  return nb::make_tuple(waited.count() > in_line ? waited.count() - in_line : 0.0, in_line, looks, held);
 }
 
 std::size_t place_rows(Words words, unsigned shift, Ints first, IntsOut filled, std::int64_t room, IntsOut places) {
@@ -269,7 +294,8 @@ NB_MODULE(_native, m) {
   m.def("map_checked", &map_checked, nb::arg("file"), nb::arg("offset"), nb::arg("size"),
         "Bytes of a file that are in the page cache, as an array whose changes nobody else sees, and their CRC-32C; None if they are not all there.");
   m.def("queued_seconds", &queued_seconds, "How long this thread could have run, had a processor been free; 0 where the system does not tell.");
-  m.def("lock_wait", &lock_wait, nb::arg("nap"), "Sleep without the interpreter's lock, ask for it, and return for how many seconds others kept it, for how many more no processor was free, and which thread had it, as lock_holder tells.");
+  m.def("lock_wait", &lock_wait, nb::arg("nap"), nb::arg("naps"), nb::arg("thread"), nb::arg("clock"),
+        "Sleep some naps without the interpreter's lock, ask for it, and return for how many seconds others kept it, for how many more no processor was free, behind how many naps the thread whose clock that is had been at work, and behind how many of these it had the lock.");
   m.def("lock_holder", &lock_holder, "A number for the thread that has the interpreter's lock, which is the one that asks; 0 where others cannot be told of it.");
   m.def("place_rows", &place_rows, nb::arg("words").noconvert(), nb::arg("shift"), nb::arg("first").noconvert(), nb::arg("filled").noconvert(), nb::arg("room"), nb::arg("places").noconvert(),
         "Find room for rows in the buckets that the bits of their words name; how many there was room for.");

@@ -19,6 +19,8 @@ _NAP = 0.0005
 _ENOUGH_SECONDS = 0.02
 _ENOUGH_NAPS = 7
 _ENOUGH_LOOKS = 30
+# How many naps it takes before it does, where it can look who has the lock.
+_LOOKS = 8
 # What is to be seen of a call that neither computes all the time nor waits all the time.
 _DOUBTFUL_SECONDS = 0.25
 
@@ -32,8 +34,10 @@ class Seen:
     wall: float = 0.0  # The caller's,
     in_line: float = 0.0  # and the thread's, which has to have had a processor for the caller to go on.
     waits: list[float] = field(default_factory=list)
-    looks: list[bool] = field(default_factory=list)
-    """Whether the call had the lock at moments that it could not choose; none where the interpreter does not tell."""
+    looks: int = 0
+    """How often it was looked who has the lock while the call was at work; 0 where the interpreter does not tell,"""
+    holds: int = 0
+    """and how often it was the call."""
 
     @property
     def seconds(self) -> float:
@@ -49,13 +53,13 @@ class Seen:
         if self.cpu < self.seconds / 2:
             # It waits: for something of its own, or for the lock, if others have it just now.
             return self.cpu < self.seconds / 10 or self.seconds >= _DOUBTFUL_SECONDS
-        return len(self.looks or self.waits) >= (_ENOUGH_LOOKS if self.looks else _ENOUGH_NAPS)
+        return self.looks >= _ENOUGH_LOOKS if self.looks else len(self.waits) >= _ENOUGH_NAPS
 
     @property
     def held(self) -> float:
         """The share of the time in which nobody else could have had the lock."""
         if self.looks:
-            return sum(self.looks) / len(self.looks)
+            return self.holds / self.looks
         if not self.waits:
             return 0.0
         # Short of the truth where a function often lets go of the lock for an instant, as copies of arrays do.
@@ -118,11 +122,14 @@ class GilProbe:
             assert self._clock is not None
             while self._running:
                 used = time.clock_gettime(self._clock)
-                waited, in_line, holder = lock_wait(_NAP)
+                waited, in_line, looks, holds = lock_wait(
+                    _NAP, _LOOKS if self._holder else 1, self._holder, self._clock
+                )
                 used = time.clock_gettime(self._clock) - used
                 self.seen.in_line += in_line
+                if self._holder:
+                    self.seen.looks += looks
+                    self.seen.holds += holds
                 # A call that had no processor, or has ended meanwhile, could not have kept the lock.
-                if self._running and used > (waited + _NAP) / 2:
+                elif self._running and used > (waited + _NAP) / 2:
                     self.seen.waits.append(waited)
-                    if self._holder:
-                        self.seen.looks.append(holder == self._holder)
