@@ -4,9 +4,7 @@ import gzip
 import json
 import logging
 import os
-import sqlite3
 import sys
-import zipfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -318,48 +316,6 @@ def test_objects_of_any_depth(tmp_path: Path, line: bytes) -> None:
     assert element == json.loads(line)
 
 
-def test_queries(tmp_path: Path) -> None:
-    path = str(tmp_path / "a.db")
-    with sqlite3.connect(path) as connection:
-        connection.execute("CREATE TABLE t (i INTEGER, s TEXT)")
-        connection.executemany("INSERT INTO t VALUES (?, ?)", [(1, "a"), (None, "b"), (300, None), (4, "d")])
-    connection.close()
-    query = "SELECT i, s FROM t ORDER BY rowid"
-    found, error = until_error(fb.SqlDataset("sqlite", path, query, (np.int64, str)))
-    assert found == [(1, "a")]
-    assert "row 1 of the query: column 0 is NULL" in str(error)
-    assert list(fb.SqlDataset("sqlite", path, query, (np.uint8, str), on_error="skip")) == [(1, "a"), (4, "d")]
-    for build, reason in (
-        (lambda: fb.SqlDataset("sqlite", path, "SELECT i FROM t", (np.int64, str)), "1 columns, and there are 2"),
-        (lambda: fb.SqlDataset("sqlite", path, "SELECT x FROM t", np.int64), "the query failed"),
-        (lambda: fb.SqlDataset("sqlite", path, "DROP TABLE t", np.int64), "the query failed"),
-        (lambda: fb.SqlDataset("sqlite", path + "x", query, (np.int64, str)), "there is no such file"),
-        (lambda: fb.SqlDataset("sqlite", path, "SELECT s FROM t", np.int64), "CAST it in the query"),
-    ):
-        found, error = outcome(build)
-        assert found == []
-        assert isinstance(error, fb.FileError)
-        assert reason in str(error)
-    assert not os.path.exists(path + "x")
-
-
-def test_text_of_a_query_that_is_none(tmp_path: Path) -> None:
-    path = str(tmp_path / "a.db")
-    texts = [b"a", "é".encode(), b"\xff\x41", b"b\0c", b"\xed\xa0\x80", b"d"]
-    with sqlite3.connect(path) as connection:
-        connection.execute("CREATE TABLE t (s TEXT)")
-        connection.executemany("INSERT INTO t VALUES (CAST(? AS TEXT))", [(text,) for text in texts])
-    connection.close()
-    # The bytes are what tf.data gives, too.
-    assert list(fb.SqlDataset("sqlite", path, "SELECT s FROM t ORDER BY rowid", bytes)) == [(text,) for text in texts]
-    dataset = fb.SqlDataset("sqlite", path, "SELECT s FROM t ORDER BY rowid", str)
-    found, error = until_error(dataset)
-    assert found == [("a",), ("é",)]
-    assert "row 2 of the query: column 0 is text that is not UTF-8" in str(error)
-    skipping = fb.SqlDataset("sqlite", path, "SELECT s FROM t ORDER BY rowid", str, on_error="skip")
-    assert list(skipping) == [("a",), ("é",), ("b\0c",), ("d",)]
-
-
 @pytest.mark.parametrize("header", [b'a"b', b'a"b,"\n"'])
 def test_a_header_that_is_wrong_is_a_fault_of_its_own(tmp_path: Path, header: bytes) -> None:
     path = written(tmp_path / "a.csv", header + b"\n1\n2\n")
@@ -373,47 +329,6 @@ def test_a_header_that_is_wrong_is_a_fault_of_its_own(tmp_path: Path, header: by
     for done, state in enumerate(states, 1):
         it.load_state_dict(state)
         assert len(list(it)) == 4 - done
-
-
-def test_duckdb(tmp_path: Path) -> None:
-    duckdb = pytest.importorskip("duckdb")
-    path = str(tmp_path / "a.db")
-    with duckdb.connect(path) as connection:
-        connection.execute("CREATE TABLE t AS SELECT range AS i, CAST(range / 4 AS DECIMAL(5, 2)) AS d FROM range(6)")
-    dataset = fb.SqlDataset("duckdb", path, "SELECT i, d FROM t ORDER BY i", (np.int64, np.float32))
-    assert_same(list(dataset), [(np.int64(i), np.float32(i / 4)) for i in range(6)])
-
-
-def test_list_files_behind_a_url() -> None:
-    import fsspec
-
-    system = fsspec.filesystem("memory")
-    for name in ("b", "a"):
-        system.pipe(f"/forebay-list/{name}.txt", name.encode())
-    dataset = fb.Dataset.list_files("memory://forebay-list/*.txt", shuffle=False)
-    assert [path.rpartition("/")[2] for path in dataset] == ["a.txt", "b.txt"]
-    assert list(fb.TextLineDataset(dataset)) == [b"a", b"b"]
-
-
-def test_list_files_shuffles_anew_and_states_fit_moved_files(tmp_path: Path) -> None:
-    for folder in ("here", "there"):
-        (tmp_path / folder).mkdir()
-        for i in range(20):
-            written(tmp_path / folder / f"{i:02}.txt", b"%d\n" % i)
-
-    def lines(folder: str) -> fb.Dataset[bytes]:
-        return fb.TextLineDataset(fb.Dataset.list_files(str(tmp_path / folder / "*.txt"), seed=1))
-
-    dataset = lines("here")
-    epochs = [list(dataset) for _ in range(2)]
-    assert epochs[0] != epochs[1]
-    assert sorted(epochs[0]) == sorted(epochs[1])
-    it = iter(lines("here"))
-    start = [next(it) for _ in range(7)]
-    state = json.loads(json.dumps(it.state_dict()))
-    moved = iter(lines("there"))
-    moved.load_state_dict(state)
-    assert start + list(moved) == epochs[0]
 
 
 def test_records_before_a_cut_do_not_depend_on_the_size_of_blocks(tmp_path: Path) -> None:
@@ -440,19 +355,3 @@ def test_what_has_no_size_is_refused(tmp_path: Path) -> None:
         with pytest.raises(fb.FileError, match=reason):
             list(fb.TextLineDataset(path))
     assert list(fb.TextLineDataset(written(tmp_path / "empty", b""))) == []
-
-
-def test_names_that_look_like_patterns(tmp_path: Path) -> None:
-    path = written(tmp_path / "[x].jsonl", b'{"x": 1}\n')
-    assert list(fb.Dataset.from_json(path)) == [{"x": 1}]
-    written(tmp_path / "x.jsonl", b"")
-    # As in tf.data, a pattern that matches something is one.
-    assert [os.path.basename(found) for found in fb.Dataset.list_files(path)] == ["x.jsonl"]
-
-
-def test_files_inside_of_archives_are_listed_as_they_are_read(tmp_path: Path) -> None:
-    with zipfile.ZipFile(tmp_path / "a.zip", "w") as archive:
-        for name in ("a.txt", "b.txt"):
-            archive.writestr(name, f"text {name}\n")
-    names = fb.Dataset.list_files(f"zip://*.txt::file://{tmp_path}/a.zip", shuffle=False)
-    assert list(fb.TextLineDataset(names)) == [b"text a.txt", b"text b.txt"]

@@ -1,0 +1,57 @@
+"""``list_files``: what patterns find, in which order, and what states know of it."""
+
+import json
+import os
+import zipfile
+from pathlib import Path
+
+import forebay as fb
+from unit.support import written
+
+
+def test_list_files_behind_a_url() -> None:
+    import fsspec
+
+    system = fsspec.filesystem("memory")
+    for name in ("b", "a"):
+        system.pipe(f"/forebay-list/{name}.txt", name.encode())
+    dataset = fb.Dataset.list_files("memory://forebay-list/*.txt", shuffle=False)
+    assert [path.rpartition("/")[2] for path in dataset] == ["a.txt", "b.txt"]
+    assert list(fb.TextLineDataset(dataset)) == [b"a", b"b"]
+
+
+def test_list_files_shuffles_anew_and_states_fit_moved_files(tmp_path: Path) -> None:
+    for folder in ("here", "there"):
+        (tmp_path / folder).mkdir()
+        for i in range(20):
+            written(tmp_path / folder / f"{i:02}.txt", b"%d\n" % i)
+
+    def lines(folder: str) -> fb.Dataset[bytes]:
+        return fb.TextLineDataset(fb.Dataset.list_files(str(tmp_path / folder / "*.txt"), seed=1))
+
+    dataset = lines("here")
+    epochs = [list(dataset) for _ in range(2)]
+    assert epochs[0] != epochs[1]
+    assert sorted(epochs[0]) == sorted(epochs[1])
+    it = iter(lines("here"))
+    start = [next(it) for _ in range(7)]
+    state = json.loads(json.dumps(it.state_dict()))
+    moved = iter(lines("there"))
+    moved.load_state_dict(state)
+    assert start + list(moved) == epochs[0]
+
+
+def test_names_that_look_like_patterns(tmp_path: Path) -> None:
+    path = written(tmp_path / "[x].jsonl", b'{"x": 1}\n')
+    assert list(fb.Dataset.from_json(path)) == [{"x": 1}]
+    written(tmp_path / "x.jsonl", b"")
+    # As in tf.data, a pattern that matches something is one.
+    assert [os.path.basename(found) for found in fb.Dataset.list_files(path)] == ["x.jsonl"]
+
+
+def test_files_inside_of_archives_are_listed_as_they_are_read(tmp_path: Path) -> None:
+    with zipfile.ZipFile(tmp_path / "a.zip", "w") as archive:
+        for name in ("a.txt", "b.txt"):
+            archive.writestr(name, f"text {name}\n")
+    names = fb.Dataset.list_files(f"zip://*.txt::file://{tmp_path}/a.zip", shuffle=False)
+    assert list(fb.TextLineDataset(names)) == [b"text a.txt", b"text b.txt"]
