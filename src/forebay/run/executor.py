@@ -210,7 +210,7 @@ def _made(make: Callable[[], Function[R]]) -> Function[R]:
 
 
 def _no_clock() -> float:
-    """Where the caller computes by itself, nobody asks for how long, and to ask the system takes as long as some rows."""
+    """Where the caller computes by itself nobody asks for it, and asking the system takes as long as some rows do."""
     return 0.0
 
 
