@@ -15,12 +15,12 @@ R = TypeVar("R")
 
 # How long the probe sleeps before it asks for the lock again.
 _NAP = 0.0005
+# How many such naps it takes first, where it can look who has the lock without asking for it.
+_LOOKS = 8
 # Below this, the figures are mostly chance.
 _ENOUGH_SECONDS = 0.02
 _ENOUGH_NAPS = 7
 _ENOUGH_LOOKS = 30
-# How many naps it takes before it does, where it can look who has the lock.
-_LOOKS = 8
 # What is to be seen of a call that neither computes all the time nor waits all the time.
 _DOUBTFUL_SECONDS = 0.25
 
