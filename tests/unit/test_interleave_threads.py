@@ -2,6 +2,7 @@
 
 import itertools
 import threading
+import time
 from collections import Counter
 
 import numpy as np
@@ -170,3 +171,33 @@ def test_any_order_loses_and_repeats_nothing(size):
                     assert Counter(taken + numbers(resumed)) == whole
         assert Counter(taken) == whole
     assert not our_threads()
+
+
+def test_autotune_starts_no_thread_for_datasets_that_are_quick(capsys):
+    ds = dataset([5000] * 8, 4, 3, fb.AUTOTUNE)
+    with iter(ds) as iterator:
+        next(iterator)
+        assert not our_threads()
+        list(iterator)
+    ds.explain()
+    assert "inline: a block takes" in capsys.readouterr().out
+
+
+def test_autotune_starts_threads_for_datasets_that_are_slow(capsys):
+    def slow(i):
+        return fb.Dataset.range(40).map(lambda x: time.sleep(0.003) or x + 100 * i)
+
+    ds = fb.Dataset.range(4).interleave(slow, 2, 1, fb.AUTOTUNE)
+    with iter(ds) as iterator:
+        while not our_threads():
+            next(iterator)
+        state = iterator.state_dict()
+        rest = numbers(iterator)
+    with iter(ds) as iterator:
+        # What the last iteration has found out is known from the start.
+        iterator.load_state_dict(state)
+        first = next(iterator)
+        assert our_threads()
+        assert [int(first), *numbers(iterator)] == rest
+    ds.explain()
+    assert "thread: a block takes" in capsys.readouterr().out

@@ -141,9 +141,11 @@ class FunctionSteps(KeepingDataset[T_co]):
             map_func: makes a dataset of an element.
             name: what to call this step in errors and plans.
             num_parallel_calls: so many threads open the next datasets and read their first elements ahead. AUTOTUNE
-                leaves the number to Forebay, None starts no thread. The elements and their order stay the same.
+                starts them once it shows that reading takes long, and leaves their number to Forebay; None starts none.
+                The elements and their order stay the same.
             deterministic: False lets datasets that are ready overtake others, if there are threads at all.
-            executor: ``"thread"``, which ``"auto"`` means here too, or ``"inline"`` to start no thread all the same.
+            executor: ``"thread"``, which ``"auto"`` means here too, at once even for AUTOTUNE; or ``"inline"`` to start
+                no thread all the same.
             on_error: ``"skip"`` leaves out elements that `map_func` fails for, as ``map`` does. What fails in a dataset
                 that it made is for that dataset to leave out.
             max_errors: so many are left out; the next one is raised. None for any number.
@@ -182,8 +184,8 @@ class FunctionSteps(KeepingDataset[T_co]):
             cycle_length: how many datasets take turns. When one ends, the next element's takes its place. None or
                 AUTOTUNE means 16: the order follows from it, so it is the same on every machine.
             block_length: how many elements each gives in its turn; by default 1.
-            num_parallel_calls: so many threads fetch elements ahead, and make the datasets that come next. AUTOTUNE
-                leaves the number to Forebay, None starts no thread. The elements and their order stay the same.
+            num_parallel_calls: so many threads fetch elements ahead, and make the datasets that come next. AUTOTUNE and
+                None as for ``flat_map``. The elements and their order stay the same.
             deterministic: False lets elements that are ready overtake others, if there are threads at all.
             name: what to call this step in errors and plans.
             executor: as for ``flat_map``.

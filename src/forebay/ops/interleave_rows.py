@@ -1,7 +1,6 @@
 """How ``interleave`` and ``flat_map`` run: datasets made of elements, in slots that take turns."""
 
 import time
-from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -11,10 +10,10 @@ from forebay.ops.inner import InnerDatasets
 from forebay.ops.interleave_feed import Feed, SavedSlot
 from forebay.ops.interleave_schedule import ENDLESS, Cycle, Schedule
 from forebay.ops.interleave_slot import Slot, Supply
+from forebay.ops.interleave_threads import Threads
 from forebay.ops.interleave_woven import Woven
 from forebay.run import Operator, Pace, Setup, Site
 from forebay.run.coalesce import coalesce
-from forebay.run.executor import ThreadExecutor
 from forebay.run.faults import Faults, Tolerance
 from forebay.run.weave import available, shares, woven
 
@@ -48,22 +47,21 @@ class InterleavedRows(Operator):
         super().__init__(site, source)
         self._cycle = cycle.slots
         self._turn = cycle.turn
-        self._threads = cycle.threads
         self._free_order = cycle.free_order
         self._gate = setup.gate
         self._supply = Supply(site, self.meter, setup.ledger.lease(str(site)))
+        self._threads = Threads(site, self._supply, cycle, setup.parallelism.crew.parking)
         self._datasets = datasets
         if cycle.turn < ENDLESS:
             # Nothing comes out before there is a whole batch, of which each dataset has to give its part.
             self._datasets.first = max(setup.unit // cycle.slots, 1)
         self._skips = tolerance.skips
         self._faults = Faults(tolerance, self.meter)
-        self._feed = Feed(self._supply, source, self._datasets, cycle.threads)
+        self._feed = Feed(self._supply, source, self._datasets, self._threads.count)
         # Blocks that are handed on as they are cannot be made to fit.
         self._unit = setup.unit if cycle.turn < ENDLESS else 1
         self._given = 0  # Rows, since the row that was sought.
         self._pace = Pace(setup.block_bytes, self._unit)
-        self._executor: ThreadExecutor[None] | None = None
         self._start: dict[str, Any] = {"in": START.to_json(), "index": 0, "slots": [None] * cycle.slots}
         self._start |= {"order": list(range(cycle.slots)), "done": 0, "rows": 0}
         self._schedule = Schedule(cycle.turn, None)
@@ -73,7 +71,7 @@ class InterleavedRows(Operator):
         self._done = 0  # Rows of the turn of `_slot` that have been given.
         self._woven = Woven(setup.ledger.lease(str(site)))
         self._state_due = True
-        self.tuned_workers = cycle.threads
+        self.tuned_workers = self._threads.wanted
         self.most_workers = min(
             cycle.slots if cycle.turn < ENDLESS else _MOST_OPEN, setup.parallelism.most or _MOST_OPEN
         )
@@ -126,7 +124,6 @@ class InterleavedRows(Operator):
         self._state_due = True
         try:
             self._begin()
-            self._tune()
             if self._free_order and self._gate.open:
                 # Not coalesced: what is ready does not wait for what is not.
                 self.raise_pending()
@@ -139,33 +136,30 @@ class InterleavedRows(Operator):
             self._stop()
             raise
         if block is None:
+            self._threads.ended()
             self._stop()
         return block
 
     def _begin(self) -> None:
-        if self._threads and self._executor is None and not self._over():
-            self._executor = ThreadExecutor(lambda: _call, self._threads, str(self.site))
-            self._supply.submit = self._executor.submit
+        self._threads.tune(self.tuned_workers)
+        self._feed.ahead = self._threads.count
+        begun = not self._over() and self._threads.start()
         if self._saved:
             for number, slot in self._feed.restore(self._saved).items():
                 self._slots[number] = slot
             self._saved = []
+            begun = True
+        if begun and any(self._slots):
             for number in self._circle():
                 waiting = self._slots[number]
                 if waiting is not None:
                     waiting.ask()
             self._feed.prepare()
 
-    def _tune(self) -> None:
-        if self._threads != self.tuned_workers:
-            self._threads = self._feed.ahead = self.tuned_workers
-            if self._executor is not None:
-                self._executor.resize(self._threads)
-
     def load(self) -> tuple[int, int, str]:
         """Slots with rows at hand, and the threads that fetch more."""
         waiting = sum(slot is not None and slot.waiting for slot in list(self._slots))
-        return waiting, self._threads, "thread" if self._threads else ""
+        return waiting, self._threads.count, "thread" if self._threads.count else ""
 
     def _next_rows(self) -> Block | None:
         return self._woven.next(self._pace.rows) or self._weave()
@@ -364,11 +358,8 @@ class InterleavedRows(Operator):
 
     def _stop(self) -> None:
         """End the threads, then what they worked on. What an interrupt keeps from ending is still there to be ended."""
-        self._supply.submit = None
         self._woven.drop()
-        if self._executor is not None:
-            self._executor.close()
-            self._executor = None
+        self._threads.stop()
         self._feed.close()
         for number in range(len(self._slots)):
             self._release(number)
@@ -383,11 +374,7 @@ class InterleavedRows(Operator):
 
     def close(self) -> None:
         """Threads and inner datasets before the input."""
-        if self._executor is not None:
+        if self._threads.running:
             self.abandon()
         self._stop()
         super().close()
-
-
-def _call(fetch: Callable[[], None]) -> None:
-    fetch()

@@ -15,7 +15,7 @@ ENDLESS = 1 << 62
 @dataclass(frozen=True, slots=True)
 class Cycle:
     """So many `slots` take turns of `turn` rows; `threads` fetch them and open as many datasets ahead. If they are
-    `tuned`, others may do so later.
+    `tuned`, others may do so later; if `hesitant`, none do before it shows that they are of use.
 
     With `free_order` whichever slots have rows take turns. A cursor tells where each slot is, so the others may
     differ from those it was saved under, and the number of slots too, where turns are endless.
@@ -26,6 +26,7 @@ class Cycle:
     threads: int
     free_order: bool
     tuned: bool = False
+    hesitant: bool = False
 
 
 class Schedule:

@@ -11,6 +11,7 @@ from forebay.errors import FileError, FunctionError
 from forebay.ledger import UNSEEN, Lease
 from forebay.ops.inner import Inner, check_inner
 from forebay.run import Site
+from forebay.run.hesitation import Hesitation
 from forebay.run.meter import Meter
 from forebay.uninterrupted import take
 
@@ -35,6 +36,7 @@ class Supply:
         self._largest = 0  # and how large they may be: as the largest so far.
         self.uniform = Uniform()
         self.submit: Callable[[Callable[[], None]], object] | None = None
+        self.hesitation = Hesitation()
         self._notices: SimpleQueue[None] = SimpleQueue()
 
     def afford(self) -> bool:
@@ -151,7 +153,9 @@ class Slot:
         if self.rows < wanted and not self.ended and self.error is None:
             if self._supply.submit is None:
                 # The time is in the caller's already.
+                began = time.perf_counter()
                 self._receive(*self._next())
+                self._supply.hesitation.observe(time.perf_counter() - began)
                 return self.rows
             self.ask(needed=wait)
             while wait and self._outcome is None:

@@ -91,7 +91,8 @@ class MakesDatasets(Parallel, Skips):
         if self.seed is None:
             raise InternalError(f"{self.kind}() has no seed after resolve_seeds")
         threads = self.threads(setup)
-        cycle = replace(self.cycle(threads, threads > 0 and self.free_order(setup)), tuned=self.tuned)
+        cycle = self.cycle(threads, threads > 0 and self.free_order(setup))
+        cycle = replace(cycle, tuned=self.tuned, hesitant=self.tuned and self.executor == "auto")
         source = build(self.input, setup.with_unit(1))
         inner = replace(setup, block_bytes=inner_bytes(setup, cycle.slots))
         ignore = partial(ignore_errors, quiet=self.quiet) if self.ignores_inner else None

@@ -8,6 +8,7 @@ from forebay.errors import ClosedError, PlanError, TransferError
 from forebay.run.crew import Choice
 from forebay.run.executor import Executor, Job, R
 from forebay.run.gil_probe import GilProbe
+from forebay.run.hesitation import WORTH
 
 # A function that holds the interpreter lock for more than this share of its time gains little from threads.
 _HOLDS = 0.6
@@ -134,6 +135,9 @@ class AutoExecutor(Executor[R]):
             return Choice("thread", "one worker was asked for, or there is one processor")
         if busy < _BUSY:
             return Choice("thread", f"it waits {1 - busy:.0%} of its time")
+        if cost * seen.most_rows < WORTH and held < _HOLDS:
+            block = f"{cost * seen.most_rows * 1e3:.2g} ms"
+            return Choice("inline", f"a block takes {block}, and to hand it to a thread would add to that")
         if held < _HOLDS:
             return Choice("thread", f"it leaves the interpreter lock to others for {1 - held:.0%} of its time")
         if cost < _TRIFLE:

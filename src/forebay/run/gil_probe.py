@@ -31,6 +31,8 @@ class Seen:
 
     rows: int = 0
     cpu: float = 0.0
+    most_rows: int = 0
+    """Of one call."""
     wall: float = 0.0  # The caller's,
     in_line: float = 0.0  # and the thread's, which has to have had a processor for the caller to go on.
     waits: list[float] = field(default_factory=list)
@@ -101,6 +103,7 @@ class GilProbe:
         finally:
             self._running = False
             self.seen.rows += arguments[0].rows
+            self.seen.most_rows = max(self.seen.most_rows, arguments[0].rows)
             self.seen.cpu += time.thread_time() - cpu
             self.seen.wall += time.perf_counter() - began - (queued_seconds() - queued)
 
