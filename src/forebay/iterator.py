@@ -3,8 +3,10 @@
 import copy
 import os
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import replace
-from threading import get_ident
+from queue import Empty, SimpleQueue
+from threading import current_thread, get_ident
 from types import TracebackType
 from typing import Any, Generic, NoReturn, TypeVar
 
@@ -15,7 +17,7 @@ from forebay.plan import Node, build, optimise, with_seeds
 from forebay.plan.identity import layout
 from forebay.remote_run import RemoteRun, in_force
 from forebay.run import Operator, Reader, Setup
-from forebay.run.collected import close_when_collected
+from forebay.run.collected import NAME, close_when_collected
 from forebay.run.crew import Crew
 from forebay.run.leaving import watch_for_exit
 from forebay.run.observers import ended, observed
@@ -25,6 +27,8 @@ from forebay.run.trim import give_back
 T_co = TypeVar("T_co", covariant=True)
 
 STATE_VERSION = 1
+# Seconds for which close() waits for a thread in next(). Not for ever: that may be in a function that waits for others.
+_PATIENCE = 2.0
 
 
 class _Run:
@@ -54,6 +58,14 @@ class _Run:
     def stats(self) -> Stats:
         operator = self.operator  # Whoever asks may be on another thread than the one that closes.
         return self._stats if operator is None else stats_of(operator)
+
+    def abandon(self) -> None:
+        """Have a thread that waits for these operators get an error soon. Closes nothing under its hands."""
+        operator, remote = self.operator, self._remote
+        if remote is not None:
+            remote.closing = True
+        if operator is not None:
+            operator.abandon()
 
     def close(self) -> None:
         if self.operator is not None:
@@ -106,6 +118,8 @@ class DatasetIterator(Generic[T_co]):
         watch_for_exit()
         self._layout = ""
         self._user: int | None = None  # The thread that is fetching a block.
+        self._closing = False
+        self._left: SimpleQueue[None] = SimpleQueue()  # Told when that thread has left a closed iterator.
         self._process = os.getpid()
         self._start(seeds, epoch, START, 0)
 
@@ -180,7 +194,7 @@ class DatasetIterator(Generic[T_co]):
         return self._next_block()
 
     def _next_block(self) -> T_co:
-        if not self._close.alive:
+        if self._is_closed():
             raise ClosedError("this iterator is closed; iter(dataset) makes a new one")
         if self._ended:
             raise StopIteration
@@ -202,8 +216,18 @@ class DatasetIterator(Generic[T_co]):
         self._user = me
         try:
             return self._advance()
+        except Exception as error:
+            # Abandoned operators raise all kinds of things, or seem to have come to their end.
+            if self._closing:
+                raise ClosedError(
+                    "this iterator was closed while next() was waiting for it; iter(dataset) makes a new one"
+                ) from error
+            raise
         finally:
             self._user = None
+            if self._closing:
+                self._shut()
+                self._left.put(None)
 
     def _advance(self) -> T_co:
         if self._broken:
@@ -220,6 +244,8 @@ class DatasetIterator(Generic[T_co]):
             # long as the error does, and longer: what they hold leads to the error, and its traceback back to them.
             self._run.close()
             raise
+        if self._closing:
+            raise ClosedError("this iterator is closed")
         self._setup.gate.open = True
         if block is None:
             self._ended = True
@@ -263,7 +289,7 @@ class DatasetIterator(Generic[T_co]):
         >>> it.state_dict()["position"]
         1
         """
-        if not self._close.alive:
+        if self._is_closed():
             raise ClosedError("this iterator is closed and no longer stands anywhere; save its state before close()")
         # Not every program saves: those that do load what it takes, json above all.
         from forebay.plan.state import signed
@@ -299,7 +325,7 @@ class DatasetIterator(Generic[T_co]):
         >>> list(again) == list(it)
         True
         """
-        if not self._close.alive:
+        if self._is_closed():
             raise ClosedError("this iterator is closed; load the state into a new one")
         from forebay.plan.state import check_same_plan, check_signature, counts_on_order
 
@@ -347,7 +373,8 @@ class DatasetIterator(Generic[T_co]):
     def close(self) -> None:
         """Stop all work and release what is held. The iterator cannot be used afterwards.
 
-        Leaving a ``with`` block does this too, and so does the last element.
+        Leaving a ``with`` block does this too, and so does the last element. A thread that is in ``next()`` meanwhile
+        gets ClosedError; this waits for it, but no longer than two seconds if it is in a function that does not return.
 
         >>> import forebay as fb
         >>> it = iter(fb.Dataset.range(5))
@@ -356,6 +383,20 @@ class DatasetIterator(Generic[T_co]):
         Traceback (most recent call last):
         forebay.errors.ClosedError: this iterator is closed; iter(dataset) makes a new one
         """
+        self._closing = True
+        if self._user is None or os.getpid() != self._process:
+            self._shut()
+            return
+        self._run.abandon()
+        if self._user != get_ident() and not current_thread().name.startswith(NAME):
+            with suppress(Empty):
+                self._left.get(timeout=_PATIENCE)
+                self._left.put(None)
+
+    def _is_closed(self) -> bool:
+        return self._closing or not self._close.alive
+
+    def _shut(self) -> None:
         self._elements = iter(())
         self._reader = None
         if self._close.alive:
