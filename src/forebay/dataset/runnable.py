@@ -23,7 +23,7 @@ from forebay.run import Reader, Setup
 from forebay.run.cpus import available_cpus
 from forebay.run.crew import Crew, Parking
 from forebay.run.parallelism import Parallelism
-from forebay.run.spill_room import SpillStore
+from forebay.run.spill_room import SpillStore, check_folder
 from forebay.run.stats import Stats
 from forebay.run.tuner import Tuner
 from forebay.sizes import memory_left, parse_size
@@ -225,6 +225,7 @@ class RunnableDataset(Generic[T_co]):
         options = self.options()
         assert options.block_bytes is not None
         check_reads(self.plan, options.remote)
+        check_folder(options.spill_dir)
         cpus = options.autotune.cpu_budget or available_cpus()
         parallelism = Parallelism(
             cpus=cpus,
