@@ -3,10 +3,8 @@
 import copy
 import os
 from collections.abc import Callable
-from contextlib import suppress
 from dataclasses import replace
-from queue import Empty, SimpleQueue
-from threading import current_thread, get_ident
+from threading import Lock, current_thread, get_ident
 from types import TracebackType
 from typing import Any, Generic, NoReturn, TypeVar
 
@@ -119,7 +117,8 @@ class DatasetIterator(Generic[T_co]):
         self._layout = ""
         self._user: int | None = None  # The thread that is fetching a block.
         self._closing = False
-        self._left: SimpleQueue[None] = SimpleQueue()  # Told when that thread has left a closed iterator.
+        self._left = Lock()  # Released when that thread has left a closed iterator.
+        self._left.acquire()
         self._process = os.getpid()
         self._start(seeds, epoch, START, 0)
 
@@ -194,20 +193,20 @@ class DatasetIterator(Generic[T_co]):
         return self._next_block()
 
     def _next_block(self) -> T_co:
-        if self._is_closed():
+        me, forked, alive = get_ident(), os.getpid() != self._process, self._close.alive
+        # Threads take turns at calls only, and from here to where the user is noted there is none. A lock would need
+        # a call to be taken, behind which an interrupt could leave it locked for ever. A block of which not all
+        # elements have been counted was taken apart by two threads that met between two blocks.
+        if self._closing or not alive:
             raise ClosedError("this iterator is closed; iter(dataset) makes a new one")
         if self._ended:
             raise StopIteration
-        if os.getpid() != self._process:
+        if forked:
             # Threads do not come along with a fork: whoever waits for one of them waits for ever.
             raise ClosedError(
                 "this iterator was made before a fork and belongs to the process that made it: go on here with "
                 "iter(dataset) and load_state_dict(state), or make iterators after the fork"
             )
-        me = get_ident()
-        # Threads take turns at calls only, and there is none between the question and the answer. A lock would need
-        # a call to be taken, behind which an interrupt could leave it locked for ever. A block of which not all
-        # elements have been counted was taken apart by two threads that met between two blocks.
         if (self._user is not None and self._user != me) or (self._row != self._rows and not self._broken):
             raise BusyError(
                 "this iterator is used by several threads at once and has lost its place: give each its own, for "
@@ -227,7 +226,8 @@ class DatasetIterator(Generic[T_co]):
             self._user = None
             if self._closing:
                 self._shut()
-                self._left.put(None)
+                if self._left.locked():
+                    self._left.release()
 
     def _advance(self) -> T_co:
         if self._broken:
@@ -388,10 +388,9 @@ class DatasetIterator(Generic[T_co]):
             self._shut()
             return
         self._run.abandon()
-        if self._user != get_ident() and not current_thread().name.startswith(NAME):
-            with suppress(Empty):
-                self._left.get(timeout=_PATIENCE)
-                self._left.put(None)
+        waits = self._user != get_ident() and not current_thread().name.startswith(NAME)
+        if waits and self._left.acquire(timeout=_PATIENCE):
+            self._left.release()
 
     def _is_closed(self) -> bool:
         return self._closing or not self._close.alive
