@@ -13,73 +13,19 @@ from forebay.errors import BusyError, ClosedError, CursorError
 from forebay.ledger import Ledger
 from forebay.plan import Node, build, optimise, with_seeds
 from forebay.plan.identity import layout
-from forebay.remote_run import RemoteRun, in_force
-from forebay.run import Operator, Reader, Setup
+from forebay.remote_run import in_force
+from forebay.run import Reader, Setup
 from forebay.run.collected import NAME, close_when_collected
-from forebay.run.crew import Crew
 from forebay.run.leaving import watch_for_exit
 from forebay.run.observers import ended, observed
-from forebay.run.stats import Stats, stats_of
-from forebay.run.trim import give_back
+from forebay.run.running import Running
+from forebay.run.stats import Stats
 
 T_co = TypeVar("T_co", covariant=True)
 
 STATE_VERSION = 1
 # Seconds for which close() waits for a thread in next(). Not for ever: that may be in a function that waits for others.
 _PATIENCE = 2.0
-
-
-class _Run:
-    """The operators of an iterator, apart from it, so that they can be closed when it is gone."""
-
-    def __init__(self, crew: Crew, ledger: Ledger) -> None:
-        self._crew = crew
-        self.operator: Operator | None = None
-        self._remote: RemoteRun | None = None
-        self._ledger = ledger
-        self._stats = Stats()
-
-    def start(self, operator: Operator, remote: RemoteRun, cursor: Cursor, epoch: int) -> Reader:
-        """Go over to other operators; if they cannot seek to the cursor, stay with those there are."""
-        reader = Reader(operator)
-        try:
-            reader.seek(cursor, epoch)
-        except BaseException:
-            remote.closing = True
-            operator.close()
-            remote.closed = True
-            raise
-        self.close()
-        self.operator, self._remote = operator, remote
-        return reader
-
-    def stats(self) -> Stats:
-        operator = self.operator  # Whoever asks may be on another thread than the one that closes.
-        return self._stats if operator is None else stats_of(operator)
-
-    def abandon(self) -> None:
-        """Have a thread that waits for these operators get an error soon. Closes nothing under its hands."""
-        operator, remote = self.operator, self._remote
-        if remote is not None:
-            remote.closing = True
-        if operator is not None:
-            operator.abandon()
-
-    def close(self) -> None:
-        if self.operator is not None:
-            self._stats = self.stats()
-            if self._remote is not None:
-                # Threads that wait for a server are to be joined too.
-                self._remote.closing = True
-            # Forgotten only afterwards: what an interrupt cuts short is done again by whoever closes next.
-            self.operator.close()
-            self.operator = None
-            if self._remote is not None:
-                self._remote.closed = True
-            if not self._crew.finished:
-                # Steps that came to their end on the way have left workers, which nobody may ever need again.
-                self._crew.parking.clear()
-            give_back(self._ledger.peak)
 
 
 class DatasetIterator(Generic[T_co]):
@@ -110,7 +56,7 @@ class DatasetIterator(Generic[T_co]):
         self._plan_lines = lines
         self._setup = setup
         self._go_on_from = go_on_from
-        self._run = _Run(setup.parallelism.crew, setup.ledger)
+        self._run = Running(setup.parallelism.crew, setup.ledger)
         # The run is closed with the iterator, at the latest when that is collected or the interpreter ends.
         self._close = close_when_collected(self, self._run.close)
         watch_for_exit()

@@ -11,8 +11,7 @@ from forebay import ops, sources
 from forebay.block import flatten
 from forebay.block.spec import as_dtype
 from forebay.dataset.elsewhere import OtherDataset
-from forebay.dataset.face import presented
-from forebay.dataset.static import StaticOrMethod
+from forebay.dataset.face import StaticOrMethod, presented
 from forebay.dataset.text_sources import TextSources
 from forebay.errors import PlanError
 from forebay.plan import caller

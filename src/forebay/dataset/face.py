@@ -1,11 +1,13 @@
-"""One class to look at: the methods of all that ``Dataset`` is put together of speak of themselves as its own."""
+"""How ``Dataset`` looks from outside, whatever it is put together of."""
 
 from collections.abc import Callable
 from functools import update_wrapper
-from types import FunctionType
-from typing import Any, TypeVar
+from types import FunctionType, MethodType
+from typing import Any, Generic, ParamSpec, TypeVar
 
 C = TypeVar("C", bound=type)
+P = ParamSpec("P")
+R = TypeVar("R")
 
 # What other libraries call their workers.
 _WORKERS = frozenset({"max_workers", "n_jobs", "num_proc", "num_threads", "num_workers", "workers"})
@@ -45,3 +47,20 @@ def _refuse(function: FunctionType, workers: str, keywords: dict[str, Any]) -> N
         raise TypeError(
             f"{function.__qualname__}() got an unexpected keyword argument {name!r}: here that is {workers}"
         )
+
+
+class StaticOrMethod(Generic[P, R]):
+    """A static method whose first argument is the instance, where it is called on one.
+
+    A plain static method would leave the instance out without a word: ``a.zip(b)`` would be b alone.
+    """
+
+    def __init__(self, function: Callable[P, R]) -> None:
+        self.__func__ = function
+        self.__wrapped__ = function
+        self.__doc__ = function.__doc__
+        self.__name__ = getattr(function, "__name__", "")
+        self.__module__ = function.__module__
+
+    def __get__(self, instance: Any, owner: type[Any] | None = None) -> Callable[P, R]:
+        return self.__func__ if instance is None else MethodType(self.__func__, instance)
