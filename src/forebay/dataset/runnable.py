@@ -164,6 +164,7 @@ class RunnableDataset(Generic[T_co]):
         """Print the plan as written and as it will run, the last step first, with the elements that come out of each.
 
         Where a step's workers were left to AUTOTUNE or ``executor="auto"``, what earlier iterations found is said too.
+        Of a random step without a seed it says which one was drawn.
 
         Args:
             file: where to print; the standard output by default.
@@ -189,8 +190,9 @@ class RunnableDataset(Generic[T_co]):
         stats = self._run_for(seconds) if analyze else None
         setup = self._setup()
         with in_force(setup.remote):
-            runs = optimise(with_seeds(self.plan, self._run_seeds()), setup.rules)
-            print(explain(self.plan, runs, self._parking.found()), file=out)
+            seeds = self._run_seeds()
+            runs = optimise(with_seeds(self.plan, seeds), setup.rules)
+            print(explain(self.plan, runs, seeds, self._parking.found()), file=out)
         if stats is not None:
             print("", "As it ran:", stats, sep="\n", file=out)
 
