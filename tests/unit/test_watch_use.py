@@ -158,6 +158,7 @@ def test_a_rise_too_small_for_a_leak_is_told_for_what_it_would_come_to() -> None
         return report(verdict)
 
     assert "47.7 MiB in 1,000,000 steps; under 2.0 MiB in a run, heaps do that too" in told(50)
+    assert "but for a rise too small to tell" in told(50)
     assert "watch until that rate comes to 2.0 MiB" in told(50)
     for quiet in (told(1), told(50, low=0.0), told(50, steps=400), told(-50)):
         assert "at this rate" not in quiet

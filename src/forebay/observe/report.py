@@ -12,11 +12,13 @@ _HEAD = {
     "leak": "LEAK: {}.",
     "unclear": "UNCLEAR: {}.",
 }
+_RISING = "PLATEAU: {}, but for a rise too small to tell whether it is a leak."
 
 
 def report(verdict: Verdict) -> str:
     """The verdict, figures, what grew, what to do."""
-    lines = [_HEAD[verdict.kind].format(verdict.reason), ""]
+    head = _RISING if _may_leak_slowly(verdict) else _HEAD[verdict.kind]
+    lines = [head.format(verdict.reason), ""]
     lines += _table(_figures(verdict))
     if verdict.stages:
         lines += ["", f"Buffers of datasets, which may hold {size(verdict.budget)} together (Options.memory):"]
