@@ -10,7 +10,7 @@ ForebayError
 ├── FunctionError    a function of the user's raised; the original is ``__cause__``
 ├── CursorError      a saved state does not fit the dataset it is loaded into
 ├── LengthError      a dataset without a known, finite length is asked for it (also a TypeError)
-├── ClosedError      an iterator is used after ``close()``
+├── ClosedError      an iterator is used after ``close()``, or closed while a thread is in ``next()``
 ├── BusyError        an iterator is used by two threads at once (also a RuntimeError)
 └── InternalError    a bug in Forebay itself
 """
@@ -82,7 +82,7 @@ class LengthError(ForebayError, TypeError):
 
 
 class ClosedError(ForebayError, RuntimeError):
-    """An iterator is used after ``close()``, or in a process that was forked since it was made."""
+    """An iterator is used after ``close()``, closed during ``next()``, or forked since it was made."""
 
 
 class BusyError(ForebayError, RuntimeError):

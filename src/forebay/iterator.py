@@ -4,7 +4,7 @@ import copy
 import os
 from collections.abc import Callable
 from dataclasses import replace
-from threading import get_ident
+from threading import Lock, current_thread, get_ident
 from types import TracebackType
 from typing import Any, Generic, NoReturn, TypeVar
 
@@ -13,63 +13,19 @@ from forebay.errors import BusyError, ClosedError, CursorError
 from forebay.ledger import Ledger
 from forebay.plan import Node, build, optimise, with_seeds
 from forebay.plan.identity import layout
-from forebay.remote_run import RemoteRun, in_force
-from forebay.run import Operator, Reader, Setup
-from forebay.run.collected import close_when_collected
-from forebay.run.crew import Crew
+from forebay.remote_run import in_force
+from forebay.run import Reader, Setup
+from forebay.run.collected import NAME, close_when_collected
 from forebay.run.leaving import watch_for_exit
 from forebay.run.observers import ended, observed
-from forebay.run.stats import Stats, stats_of
-from forebay.run.trim import give_back
+from forebay.run.running import Running
+from forebay.run.stats import Stats
 
 T_co = TypeVar("T_co", covariant=True)
 
 STATE_VERSION = 1
-
-
-class _Run:
-    """The operators of an iterator, apart from it, so that they can be closed when it is gone."""
-
-    def __init__(self, crew: Crew, ledger: Ledger) -> None:
-        self._crew = crew
-        self.operator: Operator | None = None
-        self._remote: RemoteRun | None = None
-        self._ledger = ledger
-        self._stats = Stats()
-
-    def start(self, operator: Operator, remote: RemoteRun, cursor: Cursor, epoch: int) -> Reader:
-        """Go over to other operators; if they cannot seek to the cursor, stay with those there are."""
-        reader = Reader(operator)
-        try:
-            reader.seek(cursor, epoch)
-        except BaseException:
-            remote.closing = True
-            operator.close()
-            remote.closed = True
-            raise
-        self.close()
-        self.operator, self._remote = operator, remote
-        return reader
-
-    def stats(self) -> Stats:
-        operator = self.operator  # Whoever asks may be on another thread than the one that closes.
-        return self._stats if operator is None else stats_of(operator)
-
-    def close(self) -> None:
-        if self.operator is not None:
-            self._stats = self.stats()
-            if self._remote is not None:
-                # Threads that wait for a server are to be joined too.
-                self._remote.closing = True
-            # Forgotten only afterwards: what an interrupt cuts short is done again by whoever closes next.
-            self.operator.close()
-            self.operator = None
-            if self._remote is not None:
-                self._remote.closed = True
-            if not self._crew.finished:
-                # Steps that came to their end on the way have left workers, which nobody may ever need again.
-                self._crew.parking.clear()
-            give_back(self._ledger.peak)
+# Seconds for which close() waits for a thread in next(). Not for ever: that may be in a function that waits for others.
+_PATIENCE = 2.0
 
 
 class DatasetIterator(Generic[T_co]):
@@ -100,12 +56,15 @@ class DatasetIterator(Generic[T_co]):
         self._plan_lines = lines
         self._setup = setup
         self._go_on_from = go_on_from
-        self._run = _Run(setup.parallelism.crew, setup.ledger)
+        self._run = Running(setup.parallelism.crew, setup.ledger)
         # The run is closed with the iterator, at the latest when that is collected or the interpreter ends.
         self._close = close_when_collected(self, self._run.close)
         watch_for_exit()
         self._layout = ""
         self._user: int | None = None  # The thread that is fetching a block.
+        self._closing = False
+        self._left = Lock()  # Released when that thread has left a closed iterator.
+        self._left.acquire()
         self._process = os.getpid()
         self._start(seeds, epoch, START, 0)
 
@@ -180,20 +139,20 @@ class DatasetIterator(Generic[T_co]):
         return self._next_block()
 
     def _next_block(self) -> T_co:
-        if not self._close.alive:
+        me, forked, alive = get_ident(), os.getpid() != self._process, self._close.alive
+        # Threads take turns at calls only, and from here to where the user is noted there is none. A lock would need
+        # a call to be taken, behind which an interrupt could leave it locked for ever. A block of which not all
+        # elements have been counted was taken apart by two threads that met between two blocks.
+        if self._closing or not alive:
             raise ClosedError("this iterator is closed; iter(dataset) makes a new one")
         if self._ended:
             raise StopIteration
-        if os.getpid() != self._process:
+        if forked:
             # Threads do not come along with a fork: whoever waits for one of them waits for ever.
             raise ClosedError(
                 "this iterator was made before a fork and belongs to the process that made it: go on here with "
                 "iter(dataset) and load_state_dict(state), or make iterators after the fork"
             )
-        me = get_ident()
-        # Threads take turns at calls only, and there is none between the question and the answer. A lock would need
-        # a call to be taken, behind which an interrupt could leave it locked for ever. A block of which not all
-        # elements have been counted was taken apart by two threads that met between two blocks.
         if (self._user is not None and self._user != me) or (self._row != self._rows and not self._broken):
             raise BusyError(
                 "this iterator is used by several threads at once and has lost its place: give each its own, for "
@@ -202,8 +161,19 @@ class DatasetIterator(Generic[T_co]):
         self._user = me
         try:
             return self._advance()
+        except Exception as error:
+            # Abandoned operators raise all kinds of things, or seem to have come to their end.
+            if self._closing:
+                raise ClosedError(
+                    "this iterator was closed while next() was waiting for it; iter(dataset) makes a new one"
+                ) from error
+            raise
         finally:
             self._user = None
+            if self._closing:
+                self._shut()
+                if self._left.locked():
+                    self._left.release()
 
     def _advance(self) -> T_co:
         if self._broken:
@@ -220,6 +190,8 @@ class DatasetIterator(Generic[T_co]):
             # long as the error does, and longer: what they hold leads to the error, and its traceback back to them.
             self._run.close()
             raise
+        if self._closing:
+            raise ClosedError("this iterator is closed")
         self._setup.gate.open = True
         if block is None:
             self._ended = True
@@ -263,7 +235,7 @@ class DatasetIterator(Generic[T_co]):
         >>> it.state_dict()["position"]
         1
         """
-        if not self._close.alive:
+        if self._is_closed():
             raise ClosedError("this iterator is closed and no longer stands anywhere; save its state before close()")
         # Not every program saves: those that do load what it takes, json above all.
         from forebay.plan.state import signed
@@ -299,7 +271,7 @@ class DatasetIterator(Generic[T_co]):
         >>> list(again) == list(it)
         True
         """
-        if not self._close.alive:
+        if self._is_closed():
             raise ClosedError("this iterator is closed; load the state into a new one")
         from forebay.plan.state import check_same_plan, check_signature, counts_on_order
 
@@ -347,7 +319,8 @@ class DatasetIterator(Generic[T_co]):
     def close(self) -> None:
         """Stop all work and release what is held. The iterator cannot be used afterwards.
 
-        Leaving a ``with`` block does this too, and so does the last element.
+        Leaving a ``with`` block does this too, and so does the last element. A thread that is in ``next()`` meanwhile
+        gets ClosedError; this waits for it, but no longer than two seconds if it is in a function that does not return.
 
         >>> import forebay as fb
         >>> it = iter(fb.Dataset.range(5))
@@ -356,6 +329,19 @@ class DatasetIterator(Generic[T_co]):
         Traceback (most recent call last):
         forebay.errors.ClosedError: this iterator is closed; iter(dataset) makes a new one
         """
+        self._closing = True
+        if self._user is None or os.getpid() != self._process:
+            self._shut()
+            return
+        self._run.abandon()
+        waits = self._user != get_ident() and not current_thread().name.startswith(NAME)
+        if waits and self._left.acquire(timeout=_PATIENCE):
+            self._left.release()
+
+    def _is_closed(self) -> bool:
+        return self._closing or not self._close.alive
+
+    def _shut(self) -> None:
         self._elements = iter(())
         self._reader = None
         if self._close.alive:

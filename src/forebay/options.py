@@ -4,6 +4,8 @@ import os
 from dataclasses import dataclass, field, fields, is_dataclass, replace
 from typing import Any, TypeVar
 
+import numpy as np
+
 from forebay.errors import PlanError
 from forebay.ledger import Ledger
 from forebay.sizes import parse_size
@@ -83,8 +85,8 @@ class RemoteOptions:
     allow: tuple[str, ...] | None = None
 
     def __post_init__(self) -> None:
-        _count("remote.retries", self.retries, 0)
-        _count("remote.requests", self.requests)
+        _keep_count(self, "remote.retries", 0)
+        _keep_count(self, "remote.requests")
         _flag("remote.checksum", self.checksum)
         for name in ("deadline", "timeout", "backoff"):
             _seconds(f"remote.{name}", getattr(self, name))
@@ -120,7 +122,7 @@ class Options:
             of what the container or the host has left, or a ``Ledger`` that several datasets share. By default half
             of what is left.
         spill_dir: where to put what does not fit into that. By default the system's temporary folder, or ``/var/tmp``
-            if that one is only memory.
+            if that one is only memory. ``iter()`` looks whether files can be made there.
         spill_limit: the most bytes to put there: a number, a text, or a fraction of what is free on that disk when an
             iteration begins.
         threading: see ``Threading``.
@@ -154,7 +156,7 @@ class Options:
         """Raise PlanError on a value that cannot be meant; fields may have been set after construction."""
         for name in ("optimize", "deterministic"):
             _flag(name, getattr(self, name))
-        _count("block_bytes", self.block_bytes)
+        _keep_count(self, "block_bytes")
         if self.memory is not None and not isinstance(self.memory, Ledger):
             parse_size("Options.memory", self.memory, lambda: 1 << 30)
         if self.spill_limit is not None:
@@ -166,10 +168,10 @@ class Options:
                 raise PlanError(
                     f"Options.{name} must be a forebay.options.{kind.__name__}, got {getattr(self, name)!r}"
                 )
-        _count("threading.private_threadpool_size", self.threading.private_threadpool_size)
-        _count("threading.max_intra_op_parallelism", self.threading.max_intra_op_parallelism)
+        _keep_count(self.threading, "threading.private_threadpool_size")
+        _keep_count(self.threading, "threading.max_intra_op_parallelism")
         _flag("autotune.enabled", self.autotune.enabled)
-        _count("autotune.cpu_budget", self.autotune.cpu_budget)
+        _keep_count(self.autotune, "autotune.cpu_budget")
 
     def merged(self, later: "Options") -> "Options":
         """These options with every field that `later` sets taken from there."""
@@ -192,9 +194,15 @@ def _flag(name: str, value: Any) -> None:
         raise PlanError(f"Options.{name} must be True, False or None, got {value!r}")
 
 
-def _count(name: str, value: Any, least: int = 1) -> None:
-    if value is not None and (isinstance(value, bool) or not isinstance(value, int) or value < least):
+def _keep_count(owner: Any, name: str, least: int = 1) -> None:
+    """Check a field of the owner's, by its name in ``Options``, and keep it as Python's own kind of number."""
+    attribute = name.rpartition(".")[2]
+    value = getattr(owner, attribute)
+    if value is None:
+        return
+    if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < least:
         raise PlanError(f"Options.{name} must be a whole number of at least {least}, got {value!r}")
+    object.__setattr__(owner, attribute, int(value))
 
 
 def _seconds(name: str, value: Any) -> None:

@@ -1,6 +1,7 @@
 """Datasets that cannot be built as written fail on the line that writes them, with a PlanError that says why."""
 
 import json
+import pickle
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -187,6 +188,33 @@ CASES: list[tuple[Callable[[], Any], str]] = [
 def test_the_line_that_is_wrong_raises(build: Callable[[], Any], message: str) -> None:
     with pytest.raises(PlanError, match=message):
         build()
+
+
+@pytest.mark.parametrize(
+    ("build", "message"),
+    [
+        (
+            lambda ds: ds.map(abs, num_workers=2),
+            r"Dataset\.map\(\) got an .* 'num_workers': here that is num_parallel_calls",
+        ),
+        (
+            lambda ds: ds.from_csv("a.csv", num_proc=2),
+            r"Dataset\.from_csv\(\) .* 'num_proc': here that is num_parallel_reads",
+        ),
+        (lambda ds: ds.map(abs, no_such=2), r"Dataset\.map\(\) got an unexpected keyword argument 'no_such'$"),
+        (lambda ds: ds.shuffle(1, 2, 3, 4, 5), r"Dataset\.shuffle\(\) takes from 1 to 5 positional arguments but 6 "),
+        (lambda ds: ds.save(), r"Dataset\.save\(\) missing 1 required positional argument: 'path'"),
+        (lambda ds: ds.zip(sets=ds), r"Dataset\.zip\(\) got an unexpected keyword argument 'sets'"),
+    ],
+)
+def test_wrong_arguments_are_those_of_dataset(build: Callable[[Any], Any], message: str) -> None:
+    with pytest.raises(TypeError, match=message):
+        build(Dataset.range(3))
+
+
+def test_methods_are_pickled_as_those_of_dataset() -> None:
+    for method in (Dataset.map, Dataset.shuffle, Dataset.from_csv):
+        assert pickle.loads(pickle.dumps(method)) is method
 
 
 def test_options_spoilt_after_they_were_made_are_refused_too() -> None:

@@ -3,6 +3,7 @@
 import dataclasses
 from typing import Any
 
+import numpy as np
 import pytest
 
 import forebay as fb
@@ -81,3 +82,19 @@ def test_the_block_size_is_in_bytes() -> None:
 def test_sizes_that_cannot_be(name: str, size: Any) -> None:
     with pytest.raises(fb.PlanError, match=f"Options.{name}=.*a size is"):
         fb.Options(**{name: size})
+
+
+def test_counts_may_be_numbers_of_numpy() -> None:
+    options = fb.Options(block_bytes=np.int32(4096), remote=fb.RemoteOptions(retries=np.uint8(0)))
+    options.autotune.cpu_budget = np.int64(2)
+    options.check()
+    kept = (options.block_bytes, options.remote.retries, options.autotune.cpu_budget)
+    assert kept == (4096, 0, 2)
+    assert {type(count) for count in kept} == {int}
+    assert list(Dataset.range(3).with_options(options)) == [0, 1, 2]
+
+
+@pytest.mark.parametrize("count", [np.int64(0), np.float64(8), np.bool_(True), 0, True, "8"])
+def test_counts_that_cannot_be(count: Any) -> None:
+    with pytest.raises(fb.PlanError, match=r"Options\.block_bytes must be a whole number of at least 1, got"):
+        fb.Options(block_bytes=count)

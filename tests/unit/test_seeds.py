@@ -1,7 +1,9 @@
 """Random steps without a seed: one order wherever they are built upon, and the same one after a resume."""
 
+import io
 import json
 import pickle
+import re
 from typing import Any
 
 import numpy as np
@@ -161,3 +163,19 @@ def test_loading_a_state_changes_no_dataset_built_on_the_same_step() -> None:
     batches, order = source.batch(5), [*source]
     resumed(batches, saved(shuffled(30, reshuffle_each_iteration=False).batch(5), 2))
     assert [*source.take(30)] == order
+
+
+def test_explain_tells_a_seed_that_was_drawn_from_one_that_was_given() -> None:
+    def explained(dataset: Dataset[Any]) -> str:
+        out = io.StringIO()
+        dataset.explain(out)
+        return out.getvalue()
+
+    dataset = Dataset.range(100).shuffle(seed=7).shuffle(10).map(lambda x, rng: x, rng=True)
+    written, runs = explained(dataset).split("As it runs:")
+    assert written.count("seed=") == written.count("seed=7") == 1
+    seeds = re.findall(r"seed=(drawn )?(\d+)", runs)
+    assert [bool(drawn) for drawn, _ in seeds] == [True, True, False]
+    # It is the one to write in order to have the same order again.
+    again = Dataset.range(100).shuffle(seed=7).shuffle(10, seed=int(seeds[1][1]))
+    assert list(again) == list(dataset)

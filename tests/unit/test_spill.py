@@ -167,9 +167,24 @@ def test_the_folder_is_the_one_that_was_asked_for(tmp_path: Path) -> None:
     assert any(name.startswith(str(tmp_path)) for name in opened)
     assert list(tmp_path.iterdir()) == []
     it.close()
-    missing = fb.Options(memory=50_000, spill_dir=tmp_path / "missing")
-    with pytest.raises(SpillError, match="is not a folder"):
-        list(stream(1000).shuffle(seed=1).with_options(missing))
+
+
+def test_a_folder_that_cannot_be_written_to_is_refused_before_anything_runs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refused(folder: Path) -> str:
+        rows = stream(1000).shuffle(seed=1).with_options(fb.Options(spill_dir=folder))
+        with pytest.raises(SpillError, match="name a folder that files can be made in") as caught:
+            iter(rows)
+        return str(caught.value)
+
+    (tmp_path / "file").touch()
+    assert "missing' does not exist: " in refused(tmp_path / "missing")
+    assert "file' is not a folder: " in refused(tmp_path / "file")
+    # Root may write anywhere, but where the system says no.
+    monkeypatch.setattr(os, "access", lambda path, mode: False)
+    assert "may not be written to: " in refused(tmp_path)
+    iter(stream(1000).shuffle(seed=1)).close()
 
 
 def _is_link(fd: str) -> bool:

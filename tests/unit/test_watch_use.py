@@ -10,6 +10,8 @@ import pytest
 
 import forebay as fb
 from forebay.observe.census import census, grown_holders, grown_types
+from forebay.observe.report import report
+from forebay.observe.verdict import Verdict
 from forebay.run import observers
 from unit.support import python
 from unit.watched import run
@@ -133,6 +135,34 @@ def test_too_short_a_run_is_unclear() -> None:
     text = io.StringIO()
     w.report(text)
     assert "too few steps" in text.getvalue()
+
+
+def test_a_rise_too_small_for_a_leak_is_told_for_what_it_would_come_to() -> None:
+    def told(per_step: float, steps: int = 12_000, low: float = 0.9) -> str:
+        verdict = Verdict(
+            kind="plateau",
+            where="process",
+            reason="memory is where it was at the start",
+            bytes_per_step=per_step,
+            bytes_per_epoch=None,
+            interval=(low * per_step, 1.1 * per_step),
+            confidence=0.9,
+            growing=False,
+            unit="step",
+            steps=steps,
+            epochs=0,
+            baseline=1 << 28,
+            final=1 << 28,
+            peak=1 << 28,
+        )
+        return report(verdict)
+
+    assert "47.7 MiB in 1,000,000 steps; under 2.0 MiB in a run, heaps do that too" in told(50)
+    assert "but for a rise too small to tell" in told(50)
+    assert "watch until that rate comes to 2.0 MiB" in told(50)
+    for quiet in (told(1), told(50, low=0.0), told(50, steps=400), told(-50)):
+        assert "at this rate" not in quiet
+        assert "Nothing. Memory that stays high" in quiet
 
 
 def test_misuse() -> None:

@@ -11,7 +11,7 @@ from forebay import ops, sources
 from forebay.block import flatten
 from forebay.block.spec import as_dtype
 from forebay.dataset.elsewhere import OtherDataset
-from forebay.dataset.static import StaticOrMethod
+from forebay.dataset.face import StaticOrMethod, presented
 from forebay.dataset.text_sources import TextSources
 from forebay.errors import PlanError
 from forebay.plan import caller
@@ -30,6 +30,7 @@ T_co = TypeVar("T_co", covariant=True)
 U = TypeVar("U")
 
 
+@presented
 class Dataset(TextSources, OtherDataset[T_co]):
     """A lazy, immutable description of a stream of elements.
 

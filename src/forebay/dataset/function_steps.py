@@ -102,12 +102,12 @@ class FunctionSteps(KeepingDataset[T_co]):
         Args:
             predicate: gets an element as the function of ``map`` does.
             name: what to call this step in errors and plans.
-            num_parallel_calls: as for ``map``, and so are the next two.
+            num_parallel_calls: as for ``map``, and so are all that follow.
             deterministic: whether to keep the order.
             executor: where the calls run.
             batched: call `predicate` with whole columns; it returns an array of booleans.
-            on_error: ``"skip"`` leaves out elements that `predicate` fails for, as ``map`` does.
-            max_errors: so many are left out; the next one is raised. None for any number.
+            on_error: what becomes of elements that `predicate` fails for.
+            max_errors: how many of them may be left out.
 
         >>> list(Dataset.range(6).filter(lambda x: x % 3 == 0))
         [np.int64(0), np.int64(3)]
@@ -146,9 +146,8 @@ class FunctionSteps(KeepingDataset[T_co]):
             deterministic: False lets datasets that are ready overtake others, if there are threads at all.
             executor: ``"thread"``, which ``"auto"`` means here too, at once even for AUTOTUNE; or ``"inline"`` to start
                 no thread all the same.
-            on_error: ``"skip"`` leaves out elements that `map_func` fails for, as ``map`` does. What fails in a dataset
-                that it made is for that dataset to leave out.
-            max_errors: so many are left out; the next one is raised. None for any number.
+            on_error: as for ``map``. What fails in a dataset that `map_func` made is for that dataset to leave out.
+            max_errors: as for ``map``.
 
         >>> list(Dataset.range(3).flat_map(lambda n: Dataset.range(n)))
         [np.int64(0), np.int64(0), np.int64(1)]
@@ -184,14 +183,13 @@ class FunctionSteps(KeepingDataset[T_co]):
             cycle_length: how many datasets take turns. When one ends, the next element's takes its place. None or
                 AUTOTUNE means 16: the order follows from it, so it is the same on every machine.
             block_length: how many elements each gives in its turn; by default 1.
-            num_parallel_calls: so many threads fetch elements ahead, and make the datasets that come next. AUTOTUNE and
-                None as for ``flat_map``. The elements and their order stay the same.
+            num_parallel_calls: so many threads fetch elements ahead, and make the datasets that come next; otherwise as
+                for ``flat_map``, and so are all that follow.
             deterministic: False lets elements that are ready overtake others, if there are threads at all.
             name: what to call this step in errors and plans.
-            executor: as for ``flat_map``.
-            on_error: ``"skip"`` leaves out elements that `map_func` fails for, as ``map`` does. What fails in a dataset
-                that it made is for that dataset to leave out.
-            max_errors: so many are left out; the next one is raised. None for any number.
+            executor: threads, or none.
+            on_error: what becomes of elements that `map_func` fails for.
+            max_errors: how many of them may be left out.
 
         >>> ds = Dataset.range(1, 4).interleave(lambda n: Dataset.from_tensors(n).repeat(3), cycle_length=2)
         >>> [int(x) for x in ds]

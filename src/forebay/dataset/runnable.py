@@ -23,7 +23,7 @@ from forebay.run import Reader, Setup
 from forebay.run.cpus import available_cpus
 from forebay.run.crew import Crew, Parking
 from forebay.run.parallelism import Parallelism
-from forebay.run.spill_room import SpillStore
+from forebay.run.spill_room import SpillStore, check_folder
 from forebay.run.stats import Stats
 from forebay.run.tuner import Tuner
 from forebay.sizes import memory_left, parse_size
@@ -164,6 +164,7 @@ class RunnableDataset(Generic[T_co]):
         """Print the plan as written and as it will run, the last step first, with the elements that come out of each.
 
         Where a step's workers were left to AUTOTUNE or ``executor="auto"``, what earlier iterations found is said too.
+        Of a random step without a seed it says which one was drawn.
 
         Args:
             file: where to print; the standard output by default.
@@ -189,8 +190,9 @@ class RunnableDataset(Generic[T_co]):
         stats = self._run_for(seconds) if analyze else None
         setup = self._setup()
         with in_force(setup.remote):
-            runs = optimise(with_seeds(self.plan, self._run_seeds()), setup.rules)
-            print(explain(self.plan, runs, self._parking.found()), file=out)
+            seeds = self._run_seeds()
+            runs = optimise(with_seeds(self.plan, seeds), setup.rules)
+            print(explain(self.plan, runs, seeds, self._parking.found()), file=out)
         if stats is not None:
             print("", "As it ran:", stats, sep="\n", file=out)
 
@@ -225,6 +227,7 @@ class RunnableDataset(Generic[T_co]):
         options = self.options()
         assert options.block_bytes is not None
         check_reads(self.plan, options.remote)
+        check_folder(options.spill_dir)
         cpus = options.autotune.cpu_budget or available_cpus()
         parallelism = Parallelism(
             cpus=cpus,

@@ -1,6 +1,10 @@
 """A verdict in words that need no other knowledge."""
 
+from forebay.observe.judge import FLOOR
 from forebay.observe.verdict import Verdict, size
+
+_LONG_RUN = 1_000_000
+_WARM = 10_000  # Before so many steps, small rises are those of programs that settle.
 
 _HEAD = {
     "plateau": "PLATEAU: {}. This is not a leak.",
@@ -8,11 +12,13 @@ _HEAD = {
     "leak": "LEAK: {}.",
     "unclear": "UNCLEAR: {}.",
 }
+_RISING = "PLATEAU: {}, but for a rise too small to tell whether it is a leak."
 
 
 def report(verdict: Verdict) -> str:
     """The verdict, figures, what grew, what to do."""
-    lines = [_HEAD[verdict.kind].format(verdict.reason), ""]
+    head = _RISING if _may_leak_slowly(verdict) else _HEAD[verdict.kind]
+    lines = [head.format(verdict.reason), ""]
     lines += _table(_figures(verdict))
     if verdict.stages:
         lines += ["", f"Buffers of datasets, which may hold {size(verdict.budget)} together (Options.memory):"]
@@ -53,11 +59,21 @@ def _figures(verdict: Verdict) -> list[tuple[str, str]]:
     if verdict.kind == "leak" and verdict.bytes_per_step > 0:
         left = int(verdict.free / verdict.bytes_per_step)
         figures.append(("at this rate", f"the {size(verdict.free)} still free are used up after {left:,} {unit}s more"))
+    if _may_leak_slowly(verdict):
+        rise = size(_LONG_RUN * verdict.bytes_per_step)
+        figures.append(
+            ("at this rate", f"{rise} in {_LONG_RUN:,} {unit}s; under {size(FLOOR)} in a run, heaps do that too")
+        )
     if verdict.children:
         now = sum(child.last for child in verdict.children)
         more = f", {size(verdict.children_bytes_per_step)} per {unit}" if verdict.children_bytes_per_step else ""
         figures.append(("children", f"{size(now)} of their own in {len(verdict.children)} processes{more}"))
     return figures
+
+
+def _may_leak_slowly(verdict: Verdict) -> bool:
+    """Whether a rise too small to be told from the creeping of a heap would be worth knowing in a long run."""
+    return verdict.kind == "plateau" and verdict.steps >= _WARM and _LONG_RUN * verdict.interval[0] > FLOOR
 
 
 def _grown(verdict: Verdict) -> list[str]:
@@ -78,6 +94,11 @@ def _grown(verdict: Verdict) -> list[str]:
 
 
 def _advice(verdict: Verdict) -> list[str]:
+    if _may_leak_slowly(verdict):
+        return [
+            f"Nothing in a run of this length. Before a much longer one, watch until that rate comes to {size(FLOOR)}:",
+            "what still rises then is called a leak.",
+        ]
     if verdict.kind == "plateau":
         return ["Nothing. Memory that stays high after a peak is kept by the allocator, which uses it again."]
     if verdict.kind == "growth":

@@ -3,12 +3,14 @@
 Functions count by their code, defaults, closure and the globals they name, so that an edited function, or the
 same lambda over another captured number, is another function. What does not change what it does, such as where it
 stands, its docstring and the names of its variables, does not count. What a program changes while it runs (lists,
-dicts, arrays, objects with attributes) counts by its form only: a digest that moves during a run is of no use. Our own
-objects that never change say with a method ``forebay_fingerprint`` what counts of them. Data that is hashed for its
+dicts, arrays, objects with attributes) counts by its form only: a digest that moves during a run is of no use. Frozen
+dataclasses count with their fields, and objects that can be called with what a call does. Our own objects that never
+change say with a method ``forebay_fingerprint`` what counts of them. Data that is hashed for its
 content is sampled where it is large. Where rows are kept on disk from one run to the next, all of this counts with its
 contents (see ``contents``), and nothing but mapped files is sampled.
 """
 
+import dataclasses
 import dis
 import functools
 import inspect
@@ -114,6 +116,21 @@ class _Hasher:
             yield from made_of(value)
         elif self._contents:
             yield from contents_of(value)
+        elif is_users(type(value).__module__):
+            yield from self._lasting(value)
+
+    def _lasting(self, value: Any) -> Iterator[Any]:
+        """What of an object stays as it is in a run: what a call of it does, and the fields of a frozen dataclass."""
+        kind = type(value)
+        if dataclasses.is_dataclass(kind) and kind.__dataclass_params__.frozen:  # type: ignore[attr-defined]
+            for field in dataclasses.fields(kind):
+                # Those that do not compare are often caches.
+                if field.compare:
+                    yield field.name
+                    yield self._captured(getattr(value, field.name, None))
+        call = next((vars(base)["__call__"] for base in kind.__mro__ if "__call__" in vars(base)), None)
+        if isinstance(call, types.FunctionType):
+            yield call
 
     def _array(self, array: Any) -> Iterator[Any]:
         yield str(array.dtype)

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from forebay.block import Block, Cursor, Indices
-from forebay.errors import DataError, FileError, ForebayError, FunctionError
+from forebay.errors import ClosedError, DataError, FileError, ForebayError, FunctionError
 from forebay.ledger import Lease, Ledger
 from forebay.remote_run import RemoteRun, current
 from forebay.run.gate import Gate
@@ -109,6 +109,7 @@ class Operator(ABC):
         self.site = site
         self.inputs = inputs
         self._pending: ForebayError | None = None
+        self._abandoned = False
         self.meter = Meter()
         self._ledger: Ledger | None = None
         self._hand: Lease | None = None
@@ -140,6 +141,8 @@ class Operator(ABC):
 
     def fetch(self) -> Block | None:
         """``pull``, and count it. Readers call this."""
+        if self._abandoned:
+            raise ClosedError(f"{self.site} is closed")
         meter = self.meter
         began = time.perf_counter()
         block = self.pull()
@@ -222,6 +225,7 @@ class Operator(ABC):
 
         Whoever has a thread that pulls from an operator calls this before it waits for that thread.
         """
+        self._abandoned = True
         for operator in self.inputs:
             operator.abandon()
 

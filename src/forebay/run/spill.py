@@ -23,7 +23,7 @@ from forebay.block.aligned import ALIGN, aligned_empty
 from forebay.errors import DataError, SpillError
 from forebay.run.packed import Packing, pack, unpack
 from forebay.run.places import Place
-from forebay.run.spill_room import SpillStore
+from forebay.run.spill_room import SpillStore, check_folder
 from forebay.storage.checked import checksum, read_checked
 from forebay.system import read_text
 
@@ -201,10 +201,8 @@ def disk_left(folder: "str | os.PathLike[str] | None") -> int:
 
 def _folder(wanted: "str | os.PathLike[str] | None") -> str:
     if wanted is not None:
-        folder = os.fspath(wanted)
-        if not os.path.isdir(folder):
-            raise SpillError(f"Options.spill_dir={folder!r} is not a folder")
-        return folder
+        check_folder(wanted)
+        return os.fspath(wanted)
     import tempfile
 
     folder = tempfile.gettempdir()

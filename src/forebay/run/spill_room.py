@@ -7,6 +7,22 @@ from collections import deque
 from forebay.errors import SpillError
 
 
+def check_folder(folder: "str | os.PathLike[str] | None") -> None:
+    """SpillError if the folder that was asked for cannot be written to: soon, and not when memory runs out."""
+    if folder is None:
+        return
+    if not os.path.isdir(folder):
+        wrong = "is not a folder" if os.path.exists(folder) else "does not exist"
+    elif not os.access(folder, os.W_OK | os.X_OK):
+        wrong = "may not be written to"
+    else:
+        return
+    raise SpillError(
+        f"Options.spill_dir={os.fspath(folder)!r} {wrong}: name a folder that files can be made in, or leave it out "
+        "for the system's temporary folder"
+    )
+
+
 class SpillStore:
     """The files of one pipeline: where they are, and how much they may take up together.
 

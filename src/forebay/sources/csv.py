@@ -5,7 +5,7 @@ to there. Records have no numbers: where one begins depends on the quotes before
 """
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -29,11 +29,15 @@ _OPEN_QUOTE, _STRAY_QUOTE, _QUOTE_INSIDE, _FEW, _MANY, _MISSING, _NO_NUMBER = ra
 
 @dataclass(frozen=True, slots=True, repr=False)
 class CsvField:
-    """A column that is wanted. Without a default, a record in which it is empty is at fault."""
+    """A column that is wanted. Without a default, a record in which it is empty is at fault.
+
+    `inferred` says that nobody declared its type.
+    """
 
     dtype: np.dtype[Any]
     default: Any = None
     name: str | None = None
+    inferred: bool = False
 
     def __repr__(self) -> str:
         kind = "bytes" if self.dtype == BYTES else self.dtype.name
@@ -59,6 +63,7 @@ class CsvRecords(StreamedFiles):
     names: tuple[bytes, ...] | None = None
 
     kind = "CsvDataset"
+    declared_by: ClassVar[str] = "record_defaults"
     untold = ("structure", "names")
 
     def __post_init__(self) -> None:
@@ -93,6 +98,19 @@ class CsvRecords(StreamedFiles):
                 raise
         return rows
 
+    def hint(self, column: CsvField, text: bytes) -> str:
+        """What to do about a field that its column does not hold."""
+        # Only those whose file is at fault need it.
+        from forebay.sources.csv_schema import wider
+
+        wanted = wider(column.dtype, text)
+        if column.inferred:
+            return (
+                f"the type is that of the first records: set column_defaults={{{column.name!r}: {wanted}}}, or look at "
+                "more of them with num_rows_for_inference"
+            )
+        return "" if wanted == '""' else f"{wanted} in {self.declared_by} holds it"
+
     def _check_header(self, path: str, found: list[bytes]) -> None:
         if self.names is not None and tuple(found) != self.names:
             raise FileError(
@@ -107,6 +125,7 @@ class CsvTable(CsvRecords):
     """The same, as ``from_csv`` makes it: elements are dicts."""
 
     kind = "from_csv"
+    declared_by = "column_defaults"
 
 
 class _Records(StreamedRows):
@@ -162,8 +181,8 @@ class _Records(StreamedRows):
             if fault == _MISSING:
                 return f"{named} is empty, and has no default"
             first = self.window.position == 0 and not self._node.header
-            hint = "; if this is a header: header=True" if first else ""
-            return f"{named} is not a valid {column.dtype.name}: {brief(repr(text))}{hint}"
+            hint = "if this is a header: header=True" if first else self._node.hint(column, text)
+            return f"{named} is not a valid {column.dtype.name}: {brief(repr(text))}{hint and f'; {hint}'}"
         if fault == _FEW and self._node.select_cols:
             return f"column {self._node.select_cols[-1]} is wanted, and the record has {field} fields"
         return fault_text(fault, len(self._node.columns), field)

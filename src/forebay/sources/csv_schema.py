@@ -130,7 +130,7 @@ def table_fields(
         types = _inferred(look, names, dialect, whole_number(call, "num_rows_for_inference", rows_for_inference, 1))
         for name in unknown:
             dtype = types[place[name]]
-            declared[name] = CsvField(dtype, b"" if dtype == BYTES else 0, name)
+            declared[name] = CsvField(dtype, b"" if dtype == BYTES else 0, name, inferred=True)
     if label_name is not None and label_name not in kept:
         raise PlanError(f"{call}(label_name={label_name!r}): the columns are {kept}")
     structure, order = _structure(kept, label_name)
@@ -246,6 +246,16 @@ def _type_of(value: bytes) -> int:
     if b"_" in value:
         return 4
     return 2 if _is_single(value, real) else 3
+
+
+def wider(dtype: np.dtype[Any], value: bytes) -> str:
+    """The default to write for a column of a type that holds its values and this one too, which it does not hold."""
+    found = _type_of(value)
+    if found <= TYPES[dtype] or _ORDER[found] == BYTES:
+        return '""'
+    # Of whole numbers as large as int64 holds, float32 would leave a few digits.
+    real = found == 3 or (found == 2 and dtype.kind == "i")
+    return f"np.{'float64' if real else _ORDER[found].name}(0)"
 
 
 def _is_single(value: bytes, real: float) -> bool:

@@ -121,6 +121,8 @@ class _Numbered(FileIndex):
 class _Records(StreamedRows):
     """Records of a compressed file, whose end only reading tells: a footer's worth of bytes is never a record."""
 
+    text = False
+
     def __init__(self, node: FixedLengthRecords, path: str, at: int, lease: Lease, setup: Setup) -> None:
         try:
             super().__init__(node, path, at, lease, setup)

@@ -21,6 +21,9 @@ from forebay.sources.files import FileRows
 from forebay.sources.json_columns import JsonLeaf, Unfit, columns_of
 from forebay.sources.streamed import Look, StreamedFile, StreamedFiles, StreamedRows
 
+# Of a file: white space may stand before its first value.
+_BEGINNING = 1 << 10
+
 
 def _loader() -> Callable[[bytes], Any]:
     """orjson where it is installed, which is several times faster and reads the same."""
@@ -84,6 +87,8 @@ class _Parsed(StreamedFile):
 
     def objects(self, rows: int) -> "tuple[list[Any], list[int], int, FileError | None] | None":
         """The objects of the next lines, their places, where the next line begins, and a fault that ended them."""
+        if self.window.position == 0:
+            self._check_lines()
         while True:
             found = self.lines(rows)
             if found is None:
@@ -99,13 +104,26 @@ class _Parsed(StreamedFile):
                     if type(value) is not dict:
                         raise ValueError(f"it is {brief(repr(value))}, not an object")
                 except (ValueError, RecursionError) as error:
-                    fault = self.fault(start, f"the line is not a JSON object: {error}")
+                    hint = (
+                        "; an object has to stand on one line, as `jq -c .` writes it" if line.strip() == b"{" else ""
+                    )
+                    fault = self.fault(start, f"the line is not a JSON object: {error}{hint}")
                     return objects, places, start, fault
                 objects.append(value)
                 places.append(start)
             if objects:
                 return objects, places, consumed, None
             self.window.move(consumed)
+
+    def _check_lines(self) -> None:
+        """An array is not read up to its end, which may be that of the file, to find out that it is no object."""
+        self.show(1)
+        if self.window.data[:_BEGINNING].tobytes().lstrip().startswith(b"["):
+            raise self.fault(
+                0,
+                "the file is one JSON array, and not an object on every line: write its objects as lines, as "
+                "`jq -c '.[]'` does, or load it whole and use from_generator",
+            )
 
     def fault(self, start: int, reason: str) -> FileError:
         """The error for the line at that place of the window."""

@@ -12,12 +12,15 @@ from forebay.plan.check import keep_whole
 from forebay.run import Setup
 from forebay.sources.files import FileRows, FilesNode
 from forebay.storage.files import open_file
+from forebay.storage.marks import not_text
 from forebay.storage.streams import Window, compression_of, open_stream
 
 # A little more than rows will take, so that blocks come out as large as they were asked for.
 _AHEAD = 1.03
 _LOOK_BYTES = 64 << 20
 _LOOK_PIECE = 1 << 16
+MARK = 16
+"""So many bytes tell whether a file has the mark of a binary format."""
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -61,6 +64,9 @@ class Look:
 class StreamedFile:
     """An open file behind a window."""
 
+    text = True
+    """Whether files that begin with the mark of a binary format must be a mistake."""
+
     def __init__(self, node: StreamedFiles | Look, path: str, at: int, lease: Lease, setup: Setup) -> None:
         self.path = path
         self._file = open_file(path)
@@ -78,6 +84,18 @@ class StreamedFile:
         self.last = False
         """Whether the window shows all that is left of the file."""
         self._row_bytes = 0.0
+        if self.text and at == 0 and node.compression is None:
+            try:
+                self._check_text()
+            except FileError:
+                self.close()
+                raise
+
+    def _check_text(self) -> None:
+        self.window.fill(min(MARK, self._budget))
+        what = not_text(self.window.data[:MARK].tobytes())
+        if what is not None:
+            raise FileError(self.path, what)
 
     @property
     def at(self) -> int:

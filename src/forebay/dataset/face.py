@@ -1,0 +1,66 @@
+"""How ``Dataset`` looks from outside, whatever it is put together of."""
+
+from collections.abc import Callable
+from functools import update_wrapper
+from types import FunctionType, MethodType
+from typing import Any, Generic, ParamSpec, TypeVar
+
+C = TypeVar("C", bound=type)
+P = ParamSpec("P")
+R = TypeVar("R")
+
+# What other libraries call their workers.
+_WORKERS = frozenset({"max_workers", "n_jobs", "num_proc", "num_threads", "num_workers", "workers"})
+
+
+def presented(face: C) -> C:
+    """Have Python's own errors name the class that users know, and say what a keyword of another library is here."""
+    for base in face.__mro__:
+        if not base.__module__.startswith("forebay."):
+            continue
+        for name, each in list(vars(base).items()):
+            function = getattr(each, "__func__", each)
+            if name.startswith("_") or not isinstance(function, FunctionType):
+                continue
+            function.__module__, function.__qualname__ = face.__module__, f"{face.__qualname__}.{name}"
+            workers = next((one for one in function.__code__.co_varnames if one.startswith("num_parallel_")), None)
+            if workers is not None:
+                hinting = _hinting(function, workers)
+                setattr(base, name, staticmethod(hinting) if isinstance(each, staticmethod) else hinting)
+    return face
+
+
+def _hinting(function: FunctionType, workers: str) -> Callable[..., Any]:
+    refuse = _refuse
+
+    def call(*args: Any, **keywords: Any) -> Any:
+        refuse(function, workers, keywords)
+        return function(*args, **keywords)
+
+    # With the globals of the function, by which doctest tells whose examples these are.
+    same_module = FunctionType(call.__code__, function.__globals__, function.__name__, None, call.__closure__)
+    return update_wrapper(same_module, function)
+
+
+def _refuse(function: FunctionType, workers: str, keywords: dict[str, Any]) -> None:
+    for name in _WORKERS & keywords.keys():
+        raise TypeError(
+            f"{function.__qualname__}() got an unexpected keyword argument {name!r}: here that is {workers}"
+        )
+
+
+class StaticOrMethod(Generic[P, R]):
+    """A static method whose first argument is the instance, where it is called on one.
+
+    A plain static method would leave the instance out without a word: ``a.zip(b)`` would be b alone.
+    """
+
+    def __init__(self, function: Callable[P, R]) -> None:
+        self.__func__ = function
+        self.__wrapped__ = function
+        self.__doc__ = function.__doc__
+        self.__name__ = getattr(function, "__name__", "")
+        self.__module__ = function.__module__
+
+    def __get__(self, instance: Any, owner: type[Any] | None = None) -> Callable[P, R]:
+        return self.__func__ if instance is None else MethodType(self.__func__, instance)
