@@ -144,8 +144,7 @@ class FunctionSteps(KeepingDataset[T_co]):
                 starts them once it shows that reading takes long, and leaves their number to Forebay; None starts none.
                 The elements and their order stay the same.
             deterministic: False lets datasets that are ready overtake others, if there are threads at all.
-            executor: ``"thread"``, which ``"auto"`` means here too, at once even for AUTOTUNE; or ``"inline"`` to start
-                no thread all the same.
+            executor: ``"auto"`` as said; ``"thread"``: threads from the start, for AUTOTUNE too; ``"inline"``: none.
             on_error: as for ``map``. What fails in a dataset that `map_func` made is for that dataset to leave out.
             max_errors: as for ``map``.
 
