@@ -47,8 +47,13 @@ std::ptrdiff_t exchange(std::int64_t* buffer, std::size_t size, const std::int64
 std::ptrdiff_t drain(std::int64_t* buffer, std::size_t live, const std::int64_t* slots, std::size_t count,
                      std::int64_t* out);
 
+// From the last of `slots` to the first: sets bit i of `kept` if slots[i] - low is one of the 8 * `bytes` bits of `seen`
+// and was not set there, and sets it. Returns how many were. Bits of a byte are counted from the lowest on.
+std::size_t keep_last(std::uint8_t* seen, std::size_t bytes, std::int64_t low, const std::int64_t* slots,
+                      std::size_t count, std::uint8_t* kept);
+
 // Reads rows of `row_bytes` bytes, row r lying at offset + r * stride of an open file, behind one another into `out`.
-// Returns 0, an errno, or kEndOfFile if a row lies beyond the end.
+// Rows that lie behind one another in both are read at once. Returns 0, an errno, or kEndOfFile if a row lies beyond the end.
 constexpr int kEndOfFile = -1;
 int read_rows(int file, std::int64_t offset, std::int64_t stride, std::size_t row_bytes, const std::int64_t* rows,
               std::size_t count, std::uint8_t* out);

@@ -8,17 +8,22 @@ namespace forebay {
 
 int read_rows(int file, std::int64_t offset, std::int64_t stride, std::size_t row_bytes, const std::int64_t* rows,
               std::size_t count, std::uint8_t* out) {
-  for (std::size_t i = 0; i < count; ++i) {
+  const bool dense = stride == static_cast<std::int64_t>(row_bytes);
+  for (std::size_t i = 0; i < count;) {
+    std::size_t run = 1;
+    while (dense && i + run < count && rows[i + run] == rows[i] + static_cast<std::int64_t>(run)) ++run;
+    const std::size_t size = run * row_bytes;
     std::size_t done = 0;
-    while (done < row_bytes) {
+    while (done < size) {
       const auto at = static_cast<off_t>(offset + rows[i] * stride + static_cast<std::int64_t>(done));
-      const ssize_t got = ::pread(file, out + done, row_bytes - done, at);
+      const ssize_t got = ::pread(file, out + done, size - done, at);
       if (got < 0 && errno == EINTR) continue;
       if (got < 0) return errno;
       if (got == 0) return kEndOfFile;
       done += static_cast<std::size_t>(got);
     }
-    out += row_bytes;
+    out += size;
+    i += run;
   }
   return 0;
 }
