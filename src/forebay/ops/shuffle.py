@@ -18,7 +18,7 @@ from forebay.plan.node import INFINITE, Build, Holding, Node, Sizes, Traits
 from forebay.run import Access, Operator, Pace, ReadRows, Setup
 from forebay.run.access import gather_until_fault
 from forebay.run.keys import key_of, words
-from forebay.run.picks import Picks, fit
+from forebay.run.picks import Picks, fit, group
 from forebay.run.slot_numbers import NUMBER
 from forebay.run.stats import WEAK
 
@@ -191,6 +191,7 @@ class _PermutedReads(Operator):
         self._epoch = 0
         self._spill = setup.spill
         self._lease = setup.ledger.lease(str(node.site))
+        self._at_once = _PICKS if fit(self._size, self._lease.budget) else group(self._lease.budget)
         self._picks = self._picks_of(0)
         self._ahead: Indices = np.empty(0, np.int64)
 
@@ -209,7 +210,7 @@ class _PermutedReads(Operator):
         """The rows of as many steps as make a block."""
         rows = self._pace.rows
         if not len(self._ahead):
-            self._ahead = self._next_picks(max(rows, _PICKS))
+            self._ahead = self._next_picks(max(rows, self._at_once))
         if not len(self._ahead):
             return None
         step = self._picks.position - len(self._ahead)

@@ -12,7 +12,7 @@ from forebay.block.dense import Dense
 from forebay.run import Operator, Pace, Reader, Setup, Site
 from forebay.run.ages import Ages
 from forebay.run.look_back import LookBack
-from forebay.run.picks import fit, look_back_part
+from forebay.run.picks import fit, group, look_back_part
 from forebay.run.row_store import RowStore
 from forebay.run.slot_numbers import NUMBER, SlotNumbers
 from forebay.run.spilled_rows import SpilledRows
@@ -20,8 +20,6 @@ from forebay.run.steps import Steps
 
 # The input's cursor is kept for one row in so many of the buffer's size: a cursor may hold a log, which grows.
 _MARKS = 64
-# Steps that are gone through at once where nothing is read for them.
-_AT_ONCE = 1 << 16
 
 
 class ShuffleBuffer(Operator):
@@ -51,7 +49,8 @@ class ShuffleBuffer(Operator):
         self._steps = Steps(self._size, self._seed, epoch if self._each_epoch else 0)
         self._let_go()
         self._store = RowStore()
-        self._places = None  # Where the row of each slot is kept, once rows change slots.
+        self._places = None  # Where the row of each slot is kept, once rows change slots ...
+        self._ahead: Indices = np.empty(0, np.int64)  # ... and where those of the next steps are.
         self._ages = Ages(self._size // _MARKS)
         self._marks: deque[tuple[int, Cursor]] = deque()  # Row numbers and their cursors, oldest first.
         self._live = 0  # Slots that hold a row.
@@ -136,7 +135,13 @@ class ShuffleBuffer(Operator):
             if not here and fit(self._live, self._lease.budget):
                 here = self._lease.ask(NUMBER * self._live)
             self._places = SlotNumbers(self._live, None if here else self._spill)
-        places = self._places.drain(self._steps.shrinking(count, self._live))
+        if len(self._ahead) < count:
+            more = count - len(self._ahead)
+            if not self._places.nbytes:
+                more = min(max(more, group(self._lease.budget)), self._places.live)
+            slots = self._steps.shrinking(more, self._places.live, len(self._ahead))
+            self._ahead = np.concatenate([self._ahead, self._places.drain(slots)])
+        places, self._ahead = self._ahead[:count], self._ahead[count:]
         self._live -= count
         return places
 
@@ -151,7 +156,7 @@ class ShuffleBuffer(Operator):
         self._steps.seek(full)
         while self._steps.position < target and self._live:
             # What these rows were is not known without reading them, so they still count among the ages.
-            count = min(_AT_ONCE, target - self._steps.position, self._live)
+            count = min(group(self._lease.budget), target - self._steps.position, self._live)
             self._shrink(count)
             self._steps.seek(self._steps.position + count)
 

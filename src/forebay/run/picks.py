@@ -12,11 +12,20 @@ from forebay.run.steps import Steps
 _AT_ONCE = 1 << 18
 # Numbers that take up more than such a part of the budget go to disk.
 _PART = 4
+# A group of steps takes up about so many bytes for each, and may take up such a part of the budget.
+_STEP = 64
+_GROUP_PART = 8
+_LEAST_GROUP = 1 << 12
 
 
 def fit(slots: int, budget: int) -> bool:
     """Whether the numbers of so many slots take up a modest part of the budget."""
     return NUMBER * slots <= budget // _PART
+
+
+def group(budget: int) -> int:
+    """Steps that are worth going at once where numbers are on disk: the more, the nearer those that they touch lie."""
+    return min(max(budget // (_GROUP_PART * _STEP), _LEAST_GROUP), _AT_ONCE)
 
 
 def look_back_part(budget: int) -> int:
@@ -70,8 +79,9 @@ class Picks:
         self._numbers = SlotNumbers(filled, None if fit(filled, self._budget) else self._store)
         if full:
             self._look_back(full + filled)
-        for start in range(full, min(position, total), _AT_ONCE):
-            self.drain(min(_AT_ONCE, min(position, total) - start))
+        at_once = group(self._budget)
+        for start in range(full, min(position, total), at_once):
+            self.drain(min(at_once, min(position, total) - start))
         self._steps.seek(self._steps.position)
 
     def exchange(self, count: int) -> Indices:

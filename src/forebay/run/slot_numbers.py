@@ -71,12 +71,13 @@ class SlotNumbers:
             drain(self._memory, slots, out)
             self._memory = self._memory[:left]
         else:
+            low, places = np.unique(slots[slots < left], return_inverse=True)
             # The last slots are behind one another among those that are touched, as they are among all.
-            touched = np.union1d(slots, np.arange(left, self.live))
-            numbers = self.get(touched)
-            drain(numbers, np.searchsorted(touched, slots), out)
-            stay = touched < left
-            self.put(touched[stay], numbers[stay])
+            numbers = self.get(np.concatenate([low, np.arange(left, self.live)]))
+            within = slots - (left - len(low))
+            within[slots < left] = places
+            drain(numbers, within, out)
+            self.put(low, numbers[: len(low)])
         self.live = left
         return out
 

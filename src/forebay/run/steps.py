@@ -41,10 +41,10 @@ class Steps:
         """The slots that the next steps pick while rows come in."""
         return self._slots(self.position, count)
 
-    def shrinking(self, count: int, live: int) -> Indices:
-        """The slots that they pick when none comes in any more and so many are left."""
+    def shrinking(self, count: int, live: int, ahead: int = 0) -> Indices:
+        """The slots that they pick, or those so far ahead, when none comes in any more and so many are left."""
         sizes = np.arange(live, live - count, -1)
-        return (uniforms(self._key, self.position, count) * sizes).astype(np.int64)
+        return (uniforms(self._key, self.position + ahead, count) * sizes).astype(np.int64)
 
     def entered(self, low: int, high: int) -> Indices:
         """The slots that the rows from `low` to before `high` are put into when they come in."""
