@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from forebay._native import keep_last
+from forebay._native import keep_last, read_rows, write_rows
 from forebay.block import Block, RowBuilder
 from forebay.errors import DataError
 from forebay.run.ages import Ages
@@ -46,6 +46,28 @@ def test_a_table_tells_what_was_put_and_where_nothing_was(width: int) -> None:
         table.take(np.array([7]))
     table.close()
     assert store.used == 0
+
+
+@fixed
+@given(st.sampled_from([1, 16, 700, 1500, 40_000]), st.lists(st.lists(st.integers(0, 90), min_size=1), max_size=6))
+def test_rows_that_are_near_each_other_come_and_go_as_single_ones_do(width: int, groups: list[list[int]]) -> None:
+    file, model, draw = os.memfd_create("rows"), np.zeros((91, width), np.uint8), np.random.default_rng(width)
+    for group in groups:
+        for rows in (np.array(group), np.unique(group)):
+            values = draw.integers(0, 256, (len(rows), width), np.uint8)
+            write_rows(file, rows, values.reshape(-1))
+            for row, value in zip(rows, values, strict=True):
+                model[row] = value
+            assert os.fstat(file).st_size % width == 0
+            for read in (rows, rows[::-1].copy(), np.arange(rows.max() + 1)):
+                found = np.empty((len(read), width), np.uint8)
+                read_rows(file, 0, width, read, found.reshape(-1))
+                assert np.array_equal(found, model[read])
+                # Of each row a part.
+                part = np.empty((len(read), -(-width // 2)), np.uint8)
+                read_rows(file, 0, width, read, part.reshape(-1))
+                assert np.array_equal(part, model[read, : part.shape[1]])
+    os.close(file)
 
 
 @fixed

@@ -109,8 +109,9 @@ class ShuffleBuffer(Operator):
         self._put(touched, last, incoming.take(last - base))
         if not once:
             # Rows that came and left within these steps were never in the store.
-            found = concat_blocks([found, incoming])
-            found = found.take(np.where(rows < base, places, rows - base + len(touched)))
+            brief = np.flatnonzero(rows >= base)
+            places[brief] = np.arange(len(touched), len(touched) + len(brief))
+            found = concat_blocks([found, incoming.take(rows[brief] - base)]).take(places)
         self._ages.add(numbers)
         self._left(rows)
         return found
