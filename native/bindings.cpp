@@ -82,6 +82,12 @@ void drain(IntsOut buffer, Ints slots, IntsOut out) {
   check_index(bad, "slot");
 }
 
+std::size_t keep_last(BytesOut seen, std::int64_t low, Ints slots, BytesOut kept) {
+  require(kept.size() == (slots.size() + 7) / 8, "kept does not have a bit for every slot");
+  nb::gil_scoped_release unlocked;
+  return forebay::keep_last(seen.data(), seen.size(), low, slots.data(), slots.size(), kept.data());
+}
+
 void raise_read_error(int error) {
   if (error == forebay::kEndOfFile) {
     PyErr_SetString(PyExc_EOFError, "the file ends before the row");
@@ -283,6 +289,8 @@ NB_MODULE(_native, m) {
         "For each slot in turn: move its entry to out and the incoming entry into the slot.");
   m.def("drain", &drain, nb::arg("buffer").noconvert(), nb::arg("slots").noconvert(), nb::arg("out").noconvert(),
         "For each slot in turn: move its entry to out and the last live entry into the slot.");
+  m.def("keep_last", &keep_last, nb::arg("seen").noconvert(), nb::arg("low"), nb::arg("slots").noconvert(), nb::arg("kept").noconvert(),
+        "Set the bit of every slot in kept that is the last of its number and has no bit in seen yet, which begins at low, and that bit; return how many there were.");
   m.def("read_rows", &read_rows, nb::arg("file"), nb::arg("offset"), nb::arg("stride"), nb::arg("rows").noconvert(), nb::arg("out").noconvert(),
         "Read rows of equal size from an open file, row r lying at offset + r * stride, into out.");
   m.def("write_rows", &write_rows, nb::arg("file"), nb::arg("rows").noconvert(), nb::arg("values").noconvert(),

@@ -47,14 +47,26 @@ std::ptrdiff_t exchange(std::int64_t* buffer, std::size_t size, const std::int64
 std::ptrdiff_t drain(std::int64_t* buffer, std::size_t live, const std::int64_t* slots, std::size_t count,
                      std::int64_t* out);
 
+// From the last of `slots` to the first: sets bit i of `kept` if slots[i] - low is one of the 8 * `bytes` bits of `seen`
+// and was not set there, and sets it. Returns how many were. Bits of a byte are counted from the lowest on.
+std::size_t keep_last(std::uint8_t* seen, std::size_t bytes, std::int64_t low, const std::int64_t* slots,
+                      std::size_t count, std::uint8_t* kept);
+
+// How many of these rows, at least one, lie behind one another with at most `gap` bytes between two of them, all within
+// kWindow bytes. A call of the system takes longer than copying what is between.
+constexpr std::int64_t kWindow = 1 << 16;
+constexpr std::int64_t kReadGap = 2048;
+constexpr std::int64_t kWriteGap = 1024;
+std::size_t rows_at_once(const std::int64_t* rows, std::size_t count, std::int64_t stride, std::int64_t gap);
+
 // Reads rows of `row_bytes` bytes, row r lying at offset + r * stride of an open file, behind one another into `out`.
 // Returns 0, an errno, or kEndOfFile if a row lies beyond the end.
 constexpr int kEndOfFile = -1;
 int read_rows(int file, std::int64_t offset, std::int64_t stride, std::size_t row_bytes, const std::int64_t* rows,
               std::size_t count, std::uint8_t* out);
 
-// Writes `count` rows of `row_bytes` bytes each from `in`, row r to r * row_bytes of the file. Rows that lie behind one
-// another in both are written at once. Returns 0, or the errno of the write that failed.
+// Writes `count` rows of `row_bytes` bytes each from `in`, row r to r * row_bytes of the file, and may write what lies
+// between them as it is: nobody else may write to the file. Returns 0, or the errno of what failed.
 int write_rows(int file, std::size_t row_bytes, const std::int64_t* rows, std::size_t count, const std::uint8_t* in);
 
 // The same for the byte ranges [starts[i], stops[i]), which must not be negative, one behind another.

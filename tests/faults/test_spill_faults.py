@@ -23,6 +23,7 @@ import numpy as np
 import forebay as fb
 
 ROWS = 700
+MEMORY = {"places": 6000}  # Where the rows of a buffer lie that shrinks is on disk too.
 step = lambda: None
 
 def rows(ragged=False):
@@ -38,7 +39,7 @@ def build(kind, folder):
         dataset = dataset.cache()
     else:
         dataset = dataset.shuffle(400, seed=1)
-    return dataset.with_options(fb.Options(memory=40_000, block_bytes=4000, spill_dir=folder))
+    return dataset.with_options(fb.Options(memory=MEMORY.get(kind, 40_000), block_bytes=4000, spill_dir=folder))
 
 def first(dataset):
     for x in dataset:
@@ -62,7 +63,7 @@ def script(code: str, *arguments: object) -> str:
     return python(PIPELINES + code, 300, *map(str, arguments))
 
 
-@pytest.mark.parametrize("kind", ["external", "buffer", "heap", "cache"])
+@pytest.mark.parametrize("kind", ["external", "buffer", "places", "heap", "cache"])
 def test_kill_9_at_any_point_leaves_nothing_and_the_next_run_is_right(kind: str, tmp_path: Path) -> None:
     """Rows made and handed out, writes and reads are counted; 10 of these points are drawn, and the process dies."""
     code = """
@@ -100,7 +101,7 @@ print(total)
     assert int(script(code, kind, tmp_path, 10)) >= 1400
 
 
-@pytest.mark.parametrize("kind", ["external", "buffer", "heap", "cache"])
+@pytest.mark.parametrize("kind", ["external", "buffer", "places", "heap", "cache"])
 def test_a_disk_that_is_full_at_any_write(kind: str, tmp_path: Path) -> None:
     """Files may grow to a limit that rises step by step, so that one write after another is the first to fail."""
     code = """
@@ -123,7 +124,7 @@ def on_disk():
 
 failed = 0
 for limit in [*range(0, 40_000, 3500), *range(40_000, 500_000, 30_000), 10**9]:
-    ledger = fb.Ledger(40_000)
+    ledger = fb.Ledger(MEMORY.get(kind, 40_000))
     dataset = build(kind, folder).with_options(fb.Options(memory=ledger))
     it = iter(dataset)
     resource.setrlimit(resource.RLIMIT_FSIZE, (limit, resource.RLIM_INFINITY))
@@ -151,7 +152,7 @@ print(failed)
     assert 5 < failed < 29
 
 
-@pytest.mark.parametrize("kind", ["external", "buffer", "heap", "cache"])
+@pytest.mark.parametrize("kind", ["external", "buffer", "places", "heap", "cache"])
 def test_a_byte_that_changes_on_the_disk_is_noticed(kind: str, tmp_path: Path) -> None:
     def rows() -> Any:
         for i in range(700):
@@ -159,7 +160,8 @@ def test_a_byte_that_changes_on_the_disk_is_noticed(kind: str, tmp_path: Path) -
 
     dataset = Dataset.from_generator(rows)
     chained = dataset.cache() if kind == "cache" else dataset.shuffle(None if kind == "external" else 400, seed=1)
-    chained = chained.with_options(fb.Options(memory=40_000, block_bytes=4000, spill_dir=tmp_path))
+    memory = 6000 if kind == "places" else 40_000
+    chained = chained.with_options(fb.Options(memory=memory, block_bytes=4000, spill_dir=tmp_path))
     if kind == "cache":
         list(chained)
     draw = random.Random(kind)

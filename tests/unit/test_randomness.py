@@ -17,9 +17,11 @@ import forebay as fb
 from forebay import Dataset
 from forebay.run.keys import Generators, key_of, seed_of, uniforms, words
 from forebay.run.picks import Picks
+from forebay.run.spill_room import SpillStore
 from unit.support import SETTINGS, assert_same, fixed
 
 KEY = key_of(7, 0, "test")
+MEMORY = 1 << 30
 keys = st.tuples(st.integers(0, 2**64 - 1), st.integers(0, 2**64 - 1))
 
 
@@ -124,9 +126,9 @@ def test_picks_have_the_law_of_a_buffer() -> None:
     assert len(possible) == 162
     found: Counter[tuple[int, ...]] = Counter()
     for epoch in range(162 * 20):
-        picks = Picks(3, 11, epoch)
+        picks = Picks(3, 11, epoch, MEMORY, SpillStore())
         picks.seek(0, 6)
-        found[*picks.exchange(3)[0].tolist(), *picks.drain(3)[0].tolist()] += 1
+        found[*picks.exchange(3).tolist(), *picks.drain(3).tolist()] += 1
     assert set(found) == possible
     assert abs(excess(list(found.values()), 20, 161)) < 5
 
@@ -296,7 +298,7 @@ def test_random_numbers_have_32_even_bits() -> None:
 
 
 def stepped(size: int, total: int, position: int, seed: int) -> Picks:
-    picks = Picks(size, seed, 0)
+    picks = Picks(size, seed, 0, MEMORY, SpillStore())
     picks.seek(0, total)
     full = max(total - size, 0)
     if min(position, full):
@@ -306,31 +308,38 @@ def stepped(size: int, total: int, position: int, seed: int) -> Picks:
     return picks
 
 
+def in_slots(picks: Picks) -> list[int]:
+    found: list[int] = picks._numbers.get(np.arange(picks.live)).tolist()
+    return found
+
+
 @fixed
-@given(st.integers(1, 40), st.integers(0, 200), st.data())
-def test_a_position_is_found_without_the_steps_before_it(size: int, total: int, data: st.DataObject) -> None:
+@given(st.integers(1, 40), st.integers(0, 200), st.sampled_from([MEMORY, 0]), st.data())
+def test_a_position_is_found_without_the_steps_before_it(
+    size: int, total: int, budget: int, data: st.DataObject
+) -> None:
     position = data.draw(st.integers(0, total), "position")
     seed = data.draw(st.integers(0, 5), "seed")
     expected = stepped(size, total, position, seed)
-    sought = Picks(size, seed, 0)
+    sought = Picks(size, seed, 0, budget, SpillStore())
     sought.seek(position, total)
     assert sought.position == expected.position == position
-    assert sought.buffer.tolist() == expected.buffer.tolist()
-    if position + size <= total:
-        unknown = Picks(size, seed, 0)
-        unknown.seek(position, None)
-        assert unknown.buffer.tolist() == expected.buffer.tolist()
+    assert (sought.nbytes == 0) == (not budget or position == total)
+    assert in_slots(sought) == in_slots(expected)
+    sought.close()
 
 
-def test_a_far_position_is_found_too() -> None:
+@pytest.mark.parametrize("budget", [MEMORY, 0])
+def test_a_far_position_is_found_too(budget: int) -> None:
     size, total, position = 1000, 10**6, 700_000
-    expected, sought = stepped(size, total, position, 1), Picks(size, 1, 0)
+    expected, sought = stepped(size, total, position, 1), Picks(size, 1, 0, budget, SpillStore())
     sought.seek(position, total)
-    assert sought.buffer.tolist() == expected.buffer.tolist()
+    assert in_slots(sought) == in_slots(expected)
     # Nobody could have gone there step by step.
-    sought.seek(10**15, None)
-    assert len(set(sought.buffer.tolist())) == size
-    assert sought.buffer.max() < 10**15 + size
+    sought.seek(10**15, 2 * 10**15)
+    assert len(set(in_slots(sought))) == size
+    assert max(in_slots(sought)) < 10**15 + size
+    sought.close()
 
 
 def test_options_do_not_change_a_shuffled_order() -> None:

@@ -220,8 +220,8 @@ def test_slots_may_be_filled_in_any_order() -> None:
 def test_a_flipped_bit_of_a_row_is_noticed(bit: int, tmp_path: Path) -> None:
     rows = SpilledRows(SpillStore(tmp_path))
     rows.put(np.arange(100), Block(LEAF, [Dense(np.arange(100))], 100))
-    (fixed,) = rows._slots
-    file = fixed._file.fileno
+    assert rows._records is not None
+    file = rows._records._table._file.fileno
     at = 16 * 50 + bit // 8
     before = os.pread(file, 1, at)
     os.pwrite(file, bytes([before[0] ^ 1 << bit % 8]), at)

@@ -18,7 +18,8 @@ from forebay.plan.node import INFINITE, Build, Holding, Node, Sizes, Traits
 from forebay.run import Access, Operator, Pace, ReadRows, Setup
 from forebay.run.access import gather_until_fault
 from forebay.run.keys import key_of, words
-from forebay.run.picks import Picks
+from forebay.run.picks import Picks, fit, group
+from forebay.run.slot_numbers import NUMBER
 from forebay.run.stats import WEAK
 
 # Up to here the permutation is drawn outright, exactly uniform; a bijection over a domain this small would not be.
@@ -108,11 +109,15 @@ class Shuffle(Node):
         rows = self.buffer_size if sizes.rows is None else min(self.buffer_size, sizes.rows)
         weak = _weakness(rows, sizes.rows)
         if self.by_number:
-            return Holding(8 * rows + 2 * sizes.block, f"numbers of rows, not rows{weak}", fixed=8 * rows)
-        if 2 * rows * sizes.element > budget:
-            why = f"numbers and checksums of rows; the buffer is on disk{weak}"
-            return Holding(16 * rows + 2 * sizes.block, why, rows * sizes.element, fixed=16 * rows)
-        return Holding(2 * rows * sizes.element, f"{rows:,} rows, twice while it grows{weak}")
+            if fit(rows, budget):
+                return Holding(NUMBER * rows + 2 * sizes.block, f"numbers of rows, not rows{weak}")
+            return Holding(2 * sizes.block, f"numbers of rows, not rows, on disk{weak}", 2 * NUMBER * rows)
+        row = sizes.element + NUMBER
+        if 2 * rows * row > budget:
+            places = NUMBER * rows if fit(rows, budget) else 0
+            why = f"the buffer is on disk{weak}"
+            return Holding(places + 2 * sizes.block, why, rows * (row + NUMBER) + (0 if places else 2 * NUMBER * rows))
+        return Holding(2 * rows * row, f"{rows:,} rows, twice while it grows{weak}")
 
     def lower(self, setup: Setup, build: Build) -> Operator:
         """By number where everything is shuffled or a rule says so; otherwise through a buffer of rows."""
@@ -184,15 +189,20 @@ class _PermutedReads(Operator):
         self._each_epoch = node.reshuffle_each_iteration
         self._pace = Pace(setup.block_bytes, setup.unit)
         self._epoch = 0
-        self._picks = Picks(0, 0, 0)
+        self._spill = setup.spill
+        self._lease = setup.ledger.lease(str(node.site))
+        self._at_once = _PICKS if fit(self._size, self._lease.budget) else group(self._lease.budget)
+        self._picks = self._picks_of(0)
         self._ahead: Indices = np.empty(0, np.int64)
 
     def seek(self, cursor: Cursor, epoch: int) -> int:
         """The buffer's row numbers at any step are found without the steps before."""
         step = (cursor.state or {"step": 0})["step"] + cursor.skip
         self._epoch = epoch
-        self._picks = Picks(self._size, self._seed, epoch if self._each_epoch else 0)
+        self._picks.close()
+        self._picks = self._picks_of(epoch)
         self._picks.seek(step, self._access.length)
+        self._lease.note(self._picks.nbytes)
         self._ahead = self._ahead[:0]
         return 0
 
@@ -200,7 +210,7 @@ class _PermutedReads(Operator):
         """The rows of as many steps as make a block."""
         rows = self._pace.rows
         if not len(self._ahead):
-            self._ahead = self._next_picks(max(rows, _PICKS))
+            self._ahead = self._next_picks(max(rows, self._at_once))
         if not len(self._ahead):
             return None
         step = self._picks.position - len(self._ahead)
@@ -213,8 +223,17 @@ class _PermutedReads(Operator):
         """As the picks were."""
         return self._picks.moved
 
+    def close(self) -> None:
+        """Let go of the numbers."""
+        self._picks.close()
+        self._lease.release()
+        super().close()
+
+    def _picks_of(self, epoch: int) -> Picks:
+        return Picks(self._size, self._seed, epoch if self._each_epoch else 0, self._lease.budget, self._spill)
+
     def _next_picks(self, rows: int) -> Indices:
         coming = self._access.length - self._picks.position - self._size
         if coming > 0:
-            return self._picks.exchange(min(rows, coming))[0]
-        return self._picks.drain(min(rows, len(self._picks.buffer)))[0]
+            return self._picks.exchange(min(rows, coming))
+        return self._picks.drain(min(rows, self._picks.live))

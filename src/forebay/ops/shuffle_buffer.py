@@ -1,29 +1,33 @@
 """A shuffle buffer that holds rows, for inputs that cannot be read by number."""
 
 from collections import deque
-from collections.abc import Callable
+from contextlib import closing
 from typing import Any
 
 import numpy as np
 
-from forebay._native import drain
+from forebay._native import exchange
 from forebay.block import Block, Cursor, Indices, RowError, concat_blocks
+from forebay.block.dense import Dense
 from forebay.run import Operator, Pace, Reader, Setup, Site
-from forebay.run.picks import Picks
+from forebay.run.ages import Ages
+from forebay.run.look_back import LookBack
+from forebay.run.picks import fit, group, look_back_part
 from forebay.run.row_store import RowStore
+from forebay.run.slot_numbers import NUMBER, SlotNumbers
 from forebay.run.spilled_rows import SpilledRows
+from forebay.run.steps import Steps
 
 # The input's cursor is kept for one row in so many of the buffer's size: a cursor may hold a log, which grows.
 _MARKS = 64
-# Bytes of a row's number, which stays in memory when the row does not.
-_NUMBER = 8
 
 
 class ShuffleBuffer(Operator):
     """State: the step, and the input's cursor of a row no younger than any in the buffer.
 
-    The buffer's contents are not saved. From the step follow the numbers of the rows in it (see ``picks``);
-    they are read again from the input, starting at that cursor.
+    The buffer's contents are not saved. From the step follow the numbers of the rows in it (see ``steps``);
+    they are read again from the input, starting at that cursor. Every row is kept with its number, as a column behind
+    its own, so that nothing in memory grows with a buffer that is on disk.
     """
 
     makes_rows = True
@@ -38,21 +42,21 @@ class ShuffleBuffer(Operator):
         self._spill = setup.spill
         self._lease = setup.ledger.lease(str(site))
         self._store: RowStore | SpilledRows = RowStore()
+        self._places: SlotNumbers | None = None
         self._reset(0)
 
     def _reset(self, epoch: int) -> None:
-        self._picks = Picks(self._size, self._seed, epoch if self._each_epoch else 0)
-        self._store.close()
+        self._steps = Steps(self._size, self._seed, epoch if self._each_epoch else 0)
+        self._let_go()
         self._store = RowStore()
-        self._lease.release()
+        self._places = None  # Where the row of each slot is kept, once rows change slots ...
+        self._ahead: Indices = np.empty(0, np.int64)  # ... and where those of the next steps are.
+        self._ages = Ages(self._size // _MARKS)
         self._marks: deque[tuple[int, Cursor]] = deque()  # Row numbers and their cursors, oldest first.
+        self._live = 0  # Slots that hold a row.
         self._read = 0  # Rows of the input read so far, counted from its very start.
         self._total: int | None = None  # Rows of the input, once it has ended.
-        self._oldest = 0  # No row in the buffer has a lower number than this ...
-        self._next_look = 0  # ... and it is worth looking again after this step.
         self._target: int | None = 0  # The step to begin at, until the buffer is filled.
-        self._shrinking = False
-        self._places: Indices | None = None  # Slot of the store for each slot of the buffer, if the picks have no room.
 
     def seek(self, cursor: Cursor, epoch: int) -> int:
         """Any row of the block that a cursor came with is reached directly; later ones by going on from there."""
@@ -60,7 +64,7 @@ class ShuffleBuffer(Operator):
         state = cursor.state or {"step": 0, "rows": 0, "total": None, "first": 0, "in": [None, 0]}
         direct: int = min(cursor.skip, state["rows"])
         self._reader.seek(Cursor.from_json(state["in"]), epoch)
-        self._read = self._oldest = state["first"]
+        self._read = state["first"]
         self._total = state["total"]
         self._target = state["step"] + direct
         return cursor.skip - direct
@@ -91,57 +95,88 @@ class ShuffleBuffer(Operator):
             self._total = self._read
             return None
         base = self._read - incoming.rows
-        rows, slots = self._picks.exchange(incoming.rows)
-        old = rows < base
-        parts = []
-        if old.any():
-            parts.append(self._store.take(slots[old]))
-        if not old.all():
-            parts.append(incoming.take(rows[~old] - base))
-        order = np.argsort(np.argsort(~old, kind="stable"), kind="stable") if len(parts) == 2 else None
-        block = concat_blocks(parts)
-        touched = np.unique(slots)
-        self._put(touched, incoming.take(self._picks.buffer[touched] - base))
-        return block if order is None else block.take(order)
+        numbers = np.arange(base, self._read, dtype=np.int64)
+        slots = self._steps.full(incoming.rows)
+        touched, places = np.unique(slots, return_inverse=True)
+        once = len(touched) == len(slots)
+        found, kept = self._take(slots if once else touched)
+        rows = kept
+        if not once:
+            rows = np.empty(len(slots), np.int64)
+            exchange(kept, places, numbers, rows)
+        last = np.empty(len(touched), np.int64)
+        last[places] = numbers
+        self._put(touched, last, incoming.take(last - base))
+        if not once:
+            # Rows that came and left within these steps were never in the store.
+            brief = np.flatnonzero(rows >= base)
+            places[brief] = np.arange(len(touched), len(touched) + len(brief))
+            found = concat_blocks([found, incoming.take(rows[brief] - base)]).take(places)
+        self._ages.add(numbers)
+        self._left(rows)
+        return found
 
     def _drain(self) -> Block | None:
         """Steps that take nothing in; None when the buffer is empty."""
-        live = len(self._picks.buffer)
-        if live == 0:
+        if self._live == 0:
             return None
-        if not self._shrinking:
-            self._shrinking = True
-            self._places = None if self._picks.note_places() else np.arange(live, dtype=np.int64)
-        slots = self._picks.drain(min(self._pace.rows, live))[1]
+        found, rows = self._take(self._shrink(min(self._pace.rows, self._live)))
+        self._left(rows)
+        return found
+
+    def _left(self, rows: Indices) -> None:
+        self._steps.advance(rows)
+        self._ages.remove(rows)
+
+    def _shrink(self, count: int) -> Indices:
+        """Where the rows of the next steps are kept, of which none takes a row in."""
         if self._places is None:
-            return self._store.take(slots)
-        places = np.empty(len(slots), np.int64)
-        drain(self._places, slots, places)
-        self._places = self._places[: live - len(slots)]
-        return self._store.take(places)
+            # In memory there is room for them: the store is no longer to be copied.
+            here = isinstance(self._store, RowStore)
+            if not here and fit(self._live, self._lease.budget):
+                here = self._lease.ask(NUMBER * self._live)
+            self._places = SlotNumbers(self._live, None if here else self._spill)
+        if len(self._ahead) < count:
+            more = count - len(self._ahead)
+            if not self._places.nbytes:
+                more = min(max(more, group(self._lease.budget)), self._places.live)
+            slots = self._steps.shrinking(more, self._places.live, len(self._ahead))
+            self._ahead = np.concatenate([self._ahead, self._places.drain(slots)])
+        places, self._ahead = self._ahead[:count], self._ahead[count:]
+        self._live -= count
+        return places
 
     def _fill(self, target: int) -> None:
         """Read the rows that are in the buffer at step `target`, each into its slot."""
         if target == 0 and self._total is None:
             self._fill_first()
             return
-        self._picks.seek(target, self._total)
-        between = self._picks.between if self._picks.sort_rows() else _sorted(self._picks.buffer)
-        end = target + self._size if self._total is None else self._total
-        while self._read < end:
-            block = self._next_rows(end - self._read)
-            if block is None:
-                break
-            base = self._read - block.rows
-            slots, rows = between(base, self._read)
-            if len(slots):
-                self._put(slots, block.take(rows - base))
-        if self._picks.sorted:
-            self._picks.unsort_rows()
-        if self._read < end:
-            raise self.site.data_error(
-                self._read, "the input ended before the place where it is to be resumed: it has become shorter"
-            )
+        self._live = self._size if self._total is None else min(self._size, self._total)
+        full = target if self._total is None else min(target, self._total - self._live)
+        self._fill_again(full + self._live)
+        self._steps.seek(full)
+        while self._steps.position < target and self._live:
+            # What these rows were is not known without reading them, so they still count among the ages.
+            count = min(group(self._lease.budget), target - self._steps.position, self._live)
+            self._shrink(count)
+            self._steps.seek(self._steps.position + count)
+
+    def _fill_again(self, end: int) -> None:
+        with closing(LookBack(self._steps, self._read, end, self._spill, look_back_part(self._lease.budget))) as kept:
+            lease = self._lease.beside()
+            lease.note(kept.nbytes)
+            while self._read < end:
+                block = self._next_rows(end - self._read)
+                if block is None:
+                    raise self.site.data_error(
+                        self._read, "the input ended before the place where it is to be resumed: it has become shorter"
+                    )
+                base = self._read - block.rows
+                slots, rows = kept.between(base, self._read)
+                if len(slots):
+                    self._ages.add(rows)
+                    self._put(slots, rows, block.take(rows - base))
+            lease.release()
 
     def _fill_first(self) -> None:
         """At the start row i is in slot i. The buffer is no larger than the input, whatever size was asked for."""
@@ -150,8 +185,10 @@ class ShuffleBuffer(Operator):
             if block is None:
                 self._total = self._read
                 break
-            self._put(np.arange(self._read - block.rows, self._read), block)
-        self._picks.seek(0, self._total)
+            rows = np.arange(self._read - block.rows, self._read)
+            self._ages.add(rows)
+            self._put(rows, rows, block)
+        self._live = self._read
 
     def _next_rows(self, most: int) -> Block | None:
         block = self._reader.read(most)
@@ -161,17 +198,21 @@ class ShuffleBuffer(Operator):
             self._read += block.rows
         return block
 
-    def _put(self, slots: Indices, block: Block) -> None:
+    def _put(self, slots: Indices, rows: Indices, block: Block) -> None:
         try:
-            self._store.put(slots, block)
+            self._store.put(slots, Block(block.structure, [*block.columns, Dense(rows)], block.rows))
         except RowError as fault:
             raise self.site.data_error(self._read - block.rows, fault.text) from None
         # A buffer that grows is copied once in a while, so that for a moment there are two of it.
-        if isinstance(self._store, RowStore):
-            if not self._lease.ask(2 * self._store.nbytes + _NUMBER * len(self._store)):
-                self._move_to_disk(self._store)
-        else:
-            self._lease.note(self._store.nbytes + _NUMBER * len(self._store))
+        if isinstance(self._store, RowStore) and not self._lease.ask(2 * self._store.nbytes):
+            self._move_to_disk(self._store)
+
+    def _take(self, places: Indices) -> tuple[Block, Indices]:
+        """The rows that are kept there, and their numbers."""
+        block = self._store.take(places)
+        numbers = block.columns[-1]
+        assert isinstance(numbers, Dense)
+        return Block(block.structure, block.columns[:-1], block.rows), numbers.values
 
     def _move_to_disk(self, rows: RowStore) -> None:
         """The budget has no room for more rows: from now on all of them are on disk."""
@@ -181,38 +222,28 @@ class ShuffleBuffer(Operator):
             spilled.put(slots, rows.take(slots))
         rows.close()
         self._store = spilled
-        self._lease.note(spilled.nbytes + _NUMBER * len(spilled))
+        self._lease.release()
 
     def moved(self) -> float | None:
         """As the picks were."""
-        return self._picks.moved
+        return self._steps.moved
 
     def close(self) -> None:
         """Let go of the rows."""
-        self._store.close()
-        self._lease.release()
+        self._let_go()
         super().close()
+
+    def _let_go(self) -> None:
+        self._store.close()
+        if self._places is not None:
+            self._places.close()
+        self._lease.release()
 
     def _state(self) -> dict[str, Any]:
         """Where to begin reading again so that every row of the buffer comes by."""
-        step = self._picks.position
-        if step >= self._next_look and len(self._picks.buffer):
-            # Looking costs one pass over the buffer. An older answer only means reading a little more on resume.
-            self._oldest = self._picks.oldest
-            self._next_look = step + max(self._size // 4, 1)
-        while len(self._marks) > 1 and self._marks[1][0] <= self._oldest:
+        oldest = self._ages.oldest
+        while len(self._marks) > 1 and self._marks[1][0] <= oldest:
             self._marks.popleft()
         first, cursor = self._marks[0] if self._marks else (0, Cursor(None))
-        inside = max(self._oldest - first, 0)
-        return {"step": step, "first": first + inside, "in": cursor.after(inside).to_json()}
-
-
-def _sorted(buffer: Indices) -> Callable[[int, int], tuple[Indices, Indices]]:
-    """As ``Picks.between``, for buffers too large for that."""
-    order = np.argsort(buffer, kind="stable")
-
-    def between(low: int, high: int) -> tuple[Indices, Indices]:
-        begin, end = np.searchsorted(buffer, [low, high], sorter=order)
-        return order[begin:end], buffer[order[begin:end]]
-
-    return between
+        inside = max(oldest - first, 0)
+        return {"step": self._steps.position, "first": first + inside, "in": cursor.after(inside).to_json()}

@@ -32,7 +32,7 @@ class MemoryReport:
     steps: tuple[StepForecast, ...]
 
     def memory(self, scale: int) -> int:
-        """Bytes of all steps together at that many times the data: what the budget leaves, and what none can lessen."""
+        """Bytes of all steps together at that many times the data."""
         column = self.scales.index(scale)
         return sum(step.memory[column] for step in self.steps)
 
@@ -85,7 +85,7 @@ def _at(node: Node, setup: Setup, scale: int, own: int, below: int, scattered: b
     known = None if rows in (INFINITE, UNKNOWN) else rows * scale
     holding = node.holds(Sizes(own, below, known, setup, scattered))
     most = max(setup.ledger.budget, setup.block_bytes)
-    return replace(holding, memory=max(min(holding.memory, most), holding.fixed))
+    return replace(holding, memory=min(holding.memory, most))
 
 
 def _shown(memory: int, disk: int) -> str:

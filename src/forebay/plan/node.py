@@ -69,12 +69,11 @@ class Sizes:
 
 @dataclass(frozen=True, slots=True)
 class Holding:
-    """Bytes that a step holds at most, in memory and on disk, and why. Of those in memory, `fixed` at any budget."""
+    """Bytes that a step holds at most, in memory and on disk, and why."""
 
     memory: int
     why: str
     disk: int = 0
-    fixed: int = 0
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
