@@ -53,11 +53,11 @@ class Shuffle(Node):
 
     @cached_property
     def whole(self) -> bool:
-        """Whether the order is uniform over everything. Part of what the plan means, not of how it is run."""
-        if self.buffer_size is None:
-            return True
-        access = self.input.access()
-        return access is not None and access.length <= self.buffer_size
+        """Whether the order is uniform over everything.
+
+        Part of what the plan means, not of how it is run: so it follows from what no rule and no prefetch changes.
+        """
+        return self.buffer_size is None or 0 <= self.input.cardinality() <= self.buffer_size
 
     @property
     def scatters(self) -> bool:
@@ -99,7 +99,7 @@ class Shuffle(Node):
         if self.whole and self.access() is not None:
             return Holding(2 * sizes.block, "reads rows in the new order; keeps none")
         budget = sizes.setup.ledger.budget
-        if self.buffer_size is None:
+        if self.whole or self.buffer_size is None:
             total = None if sizes.rows is None else sizes.rows * sizes.element
             disk = 0 if total is None or total <= external_part(budget) else total
             why = "the whole input goes to disk once" if disk else "fits into its part of the budget"
@@ -129,7 +129,7 @@ class Shuffle(Node):
             # Work that the user wanted on a thread stays on one, though it is now done in another order.
             ahead = prefetch_below(self.input)
             return reads if ahead is None else ahead.around(reads, setup)
-        if self.buffer_size is None:
+        if self.whole or self.buffer_size is None:
             source = build(self.input, setup.with_unit(1))
             return ExternalShuffle(self.site, source, setup, self.seed, self.reshuffle_each_iteration)
         access = self.input.access() if self.by_number else None
