@@ -89,6 +89,25 @@ def leaf_shape(leaf: Any) -> tuple[int, ...]:
     return leaf.shape if isinstance(leaf, np.ndarray) else ()
 
 
+def element_bytes(element: Any) -> int:
+    """About how much memory an element takes up that a function has made; nothing of what cannot be large."""
+    if isinstance(element, np.ndarray):
+        return int(element.nbytes)
+    if isinstance(element, (bytes, str)):
+        return len(element)
+    if isinstance(element, (np.generic, int, float)) or element is None:
+        return 0
+    if type(element) is tuple:
+        return sum([element_bytes(part) for part in element])
+    if type(element) is dict:
+        return sum([element_bytes(part) for part in element.values()])
+    if type(element) is list:
+        # Of lists of numbers, which are about as large as the arrays that they become.
+        return sum([element_bytes(part) for part in element[:1]]) * len(element) or 8 * len(element)
+    leaves, structure = flatten(element)
+    return 0 if structure.is_leaf else sum([element_bytes(leaf) for leaf in leaves])
+
+
 def detached(element: Any) -> Any:
     """The element with arrays of its own, for functions and generators that fill one buffer again and again."""
     if isinstance(element, np.ndarray):

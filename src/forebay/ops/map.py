@@ -17,6 +17,7 @@ from forebay.plan.spec import static_spec
 from forebay.run import Access, Operator, Setup
 from forebay.run.calls import Call, ColumnCalls, OnColumns, RowCalls
 from forebay.run.function_stage import FunctionStage, RowsFunction, Tried
+from forebay.run.pace import ENOUGH_BLOCKS
 from forebay.run.stage import Chunk
 
 Made = Block | None
@@ -118,16 +119,18 @@ class Map(Parallel, Skips):
 class _Function(RowsFunction[Made]):
     """The functions of a node, from a block to a block of as many rows."""
 
-    def __init__(self, calls: tuple[Call, ...], batched: bool, on_columns: OnColumns | None) -> None:
+    def __init__(
+        self, calls: tuple[Call, ...], batched: bool, on_columns: OnColumns | None, most_bytes: int = 1 << 62
+    ) -> None:
         self._site = calls[-1].site
         self._name = calls[-1].name
         self._on_columns = on_columns
         self._columns = ColumnCalls(calls[0]) if batched else None
-        self._rows = RowCalls(*calls)
+        self._rows = RowCalls(*calls, most_bytes=most_bytes)
         self._builder = RowBuilder()
 
     def __call__(self, block: Block, indices: Indices, epoch: int) -> tuple[Made, ForebayError | None]:
-        """A block of as many rows; or of those before the first that fails, and that failure."""
+        """A block of as many rows; or of those before the first that fails, and that failure; or of enough of them."""
         if self._columns is not None:
             return self._columns(block, indices)
         if self._on_columns is not None and self._on_columns.accepts(block):
@@ -156,7 +159,7 @@ class _Map(FunctionStage[Made]):
     """One block for every chunk."""
 
     def __init__(self, node: Map, setup: Setup, source: Operator) -> None:
-        make = partial(_Function, node.calls, node.batched, node.columns)
+        make = partial(_Function, node.calls, node.batched, node.columns, ENOUGH_BLOCKS * setup.block_bytes)
         super().__init__(node.site, source, setup, make, node.start, node.tolerance, node.free_order(setup), node.tuned)
         self._one_to_one = not node.skips
         self._numbered = node.numbered

@@ -19,7 +19,7 @@ from forebay.block import (
     concat_blocks,
     flatten,
 )
-from forebay.block.leaf import detached
+from forebay.block.leaf import detached, element_bytes
 from forebay.errors import ForebayError, FunctionError
 from forebay.run.keys import Generators, key_of
 from forebay.run.operator import Site
@@ -48,18 +48,20 @@ class OnColumns(Protocol):
 class RowCalls:
     """Runs one function, or several back to back, on every element of a block.
 
-    `keep` says that the block is still needed afterwards, whatever the function does to its arguments.
+    `keep` says that the block is still needed afterwards, whatever the function does to its arguments. Results that
+    take up more than `most_bytes` are enough: the rows behind them are for another call.
     """
 
-    def __init__(self, *calls: Call, keep: bool = False) -> None:
+    def __init__(self, *calls: Call, keep: bool = False, most_bytes: int = 1 << 62) -> None:
         self._calls = calls
         self._keep = keep
+        self._most_bytes = most_bytes
         self._normalizers = [Normalizer() for _ in calls[1:]]
         self._generators: list[Generators | None] = [None] * len(calls)
         self._epoch: int | None = None
 
     def __call__(self, block: Block, indices: Indices, epoch: int) -> tuple[list[Any], ForebayError | None]:
-        """One result per row, up to the first row that failed, and that failure.
+        """One result per row, up to the first row that failed, and that failure, or to where they are enough.
 
         `indices` are the elements' numbers: they key the random numbers and name the element in errors.
         """
@@ -67,26 +69,40 @@ class RowCalls:
             return self._step_by_step(block, indices, epoch)
         results: list[Any] = []
         try:
-            self._collect(self._chain(block), results)
+            enough = self._collect(self._chain(block), results)
         except Exception as error:
             return results, self._fault(block, indices, len(results), error)
-        if len(results) < block.rows:
+        if len(results) < block.rows and not enough:
             # A StopIteration out of a function looks like the end of the rows.
             return results, self._fault(block, indices, len(results), StopIteration())
         return results, None
 
-    @staticmethod
-    def _collect(values: Iterator[Any], results: list[Any]) -> None:
+    def _collect(self, values: Iterator[Any], results: list[Any]) -> bool:
+        """Take the values in, and tell whether those that were taken are enough."""
+        left = self._most_bytes
+        last: list[Any] = []
+
+        def taken(value: Any) -> Any:
+            nonlocal left
+            value = detached(value)
+            left -= element_bytes(value)
+            if left < 0:
+                # The one way to end what runs through the values. This one has been made, and belongs to them.
+                last.append(value)
+                raise StopIteration
+            return value
+
         for first in values:
-            if isinstance(first, (np.generic, str, bytes, int, float)):
+            if isinstance(first, (np.number, np.bool_, int, float)):
                 # Values that cannot change later may be kept as they are.
                 results.append(first)
                 results.extend(values)
             else:
-                results.append(detached(first))
-                results.extend(map(detached, values))
+                results.extend(map(taken, chain((first,), values)))
             # A function that raised StopIteration has only seemed to end the values: do not ask for more.
-            return
+            break
+        results.extend(last)
+        return bool(last)
 
     def _chain(self, block: Block) -> Iterator[Any]:
         """The results, one element through all functions before the next: only one is ever in between."""
@@ -114,6 +130,7 @@ class RowCalls:
         steps = list(zip([s.function for s in self._calls], self._generators, [*self._normalizers, None]))
         unpacks = block.structure.is_tuple
         results: list[Any] = []
+        left = self._most_bytes
         done = 0
         index = 0
         try:
@@ -130,6 +147,9 @@ class RowCalls:
                         several = normalize.unpacks
                     done += 1
                 results.append(detached(value))
+                left -= element_bytes(results[-1])
+                if left < 0:
+                    break
         except RowError as error:
             return results, self._calls[done].site.data_error(index, error.text)
         except Exception as error:

@@ -14,9 +14,9 @@ from forebay.run.stage import Chunk, Stage
 
 P = TypeVar("P")
 
-Tried = tuple[P, tuple[int, ForebayError] | None, list[tuple[int, str | FileError]]]
-"""What was made of a chunk; the row that it ended before, if it did, and why; which rows failed and are left out of it,
-and how."""
+Tried = tuple[P, tuple[int, ForebayError | None] | None, list[tuple[int, str | FileError]]]
+"""What was made of a chunk; the row that it ended before, if it did, and why, unless it simply was enough; which rows
+failed and are left out of it, and how."""
 
 # What is kept of the message of a failure that is passed over: there may be one for every row of a chunk.
 _LONGEST = 1000
@@ -27,7 +27,7 @@ class RowsFunction(ABC, Generic[P]):
 
     @abstractmethod
     def __call__(self, block: Block, indices: Indices, epoch: int) -> tuple[P, ForebayError | None]:
-        """What becomes of the rows up to the first that fails, and that failure."""
+        """What becomes of the rows up to the first that fails, and that failure; without one, perhaps not of all."""
 
     @abstractmethod
     def count(self, made: P) -> int:
@@ -89,7 +89,13 @@ class FunctionStage(Stage[Tried[P]], Generic[P]):
                 break
             told = isinstance(what, str) and self._faults.told
             self._faults.add(f"{what}{self._origin(chunk, row)}" if told else what)
-        return self.made(chunk, made, None if end is None else self._with_origin(chunk, *end))
+        failure = None if end is None or end[1] is None else self._with_origin(chunk, end[0], end[1])
+        return self.made(chunk, made, failure)
+
+    def left(self, chunk: Chunk[Tried[P]], result: Tried[P]) -> int:
+        """The rows behind those that were enough."""
+        end = result[1]
+        return chunk.block.rows - end[0] if end is not None and end[1] is None else 0
 
     def _origin(self, chunk: Chunk[Tried[P]], row: int) -> str:
         """What to add about where a row comes from."""
@@ -123,7 +129,8 @@ def _trying(make: Callable[[], RowsFunction[P]], skips: bool) -> Callable[..., T
 
 def _stop_at_failure(function: RowsFunction[P], block: Block, indices: Indices, epoch: int) -> Tried[P]:
     made, error = function(block, indices, epoch)
-    return made, None if error is None else (function.count(made), error), []
+    rows = function.count(made)
+    return made, (rows, error) if rows < block.rows else None, []
 
 
 def _brief(error: ForebayError) -> str | FileError:
@@ -147,6 +154,8 @@ def _skip_failing(function: RowsFunction[P], block: Block, indices: Indices, epo
             parts.append(made)
         if error is not None and not _of_a_row(error):
             return function.join(parts), (at + rows, error), failed
+        if error is None and at + rows < end:
+            return function.join(parts), (at + rows, None), failed
         if error is None:
             at, some = end, 2 * some
             continue

@@ -10,6 +10,9 @@ MAX_SECONDS = 0.02
 # On workers nobody waits for a single block, and each has to be handed over and back.
 MAX_SECONDS_AHEAD = 0.05
 GROWTH = 4
+# Rows may turn out larger than those before them, by which their number was chosen: so many times the size of a block
+# are enough for one.
+ENOUGH_BLOCKS = 4
 # A unit that is larger than so many blocks is put together from smaller ones: one copy more, but far less held by
 # every step on the way.
 UNIT_BLOCKS = 4

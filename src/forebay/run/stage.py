@@ -34,6 +34,8 @@ class Chunk(Generic[R]):
     block: Block
     index: int
     job: Job[R]
+    rest: bool = False
+    """Whether it is what another one left, which comes before anything else."""
 
     @property
     def place(self) -> list[Any]:
@@ -84,6 +86,7 @@ class Stage(Operator, Generic[R]):
         self._tuned = executor.workers  # What the executor has been told.
         self._parking = means.crew.parking
         self._chunks: deque[Chunk[R]] = deque()
+        self._rest: tuple[Block, int] | None = None  # What the chunk that was finished last has left.
         # What a log says: chunks to read again, [index, rows, cursor], and the numbers of those to finish, in order.
         self._to_read: deque[list[Any]] = deque()
         self._to_finish: deque[int] = deque()
@@ -147,13 +150,18 @@ class Stage(Operator, Generic[R]):
                 self._executor.through = True
                 return None
             chunk = self._take()
-            block = self.finish(chunk, self._result(chunk))
-            size = chunk.block.nbytes if block is None else block.nbytes
+            result = self._result(chunk)
+            block = self.finish(chunk, result)
             self._held -= chunk.block.nbytes
-            self._growth = max(size / max(chunk.block.nbytes, 1), 0.9 * self._growth)
+            done = chunk.block
+            if left := self.left(chunk, result):
+                done = chunk.block.slice(0, done.rows - left)
+                self._rest = chunk.block.slice(done.rows, chunk.block.rows), chunk.index + done.rows
+            size = done.nbytes if block is None else block.nbytes
+            self._growth = max(size / max(done.nbytes, 1), 0.9 * self._growth)
             self._seen = True
             self._lease.note(int(self._held * (1 + self._growth)))
-            self._pace.observe(chunk.block.rows, size, chunk.job.seconds)
+            self._pace.observe(done.rows, size, chunk.job.seconds)
             if self._executor.workers:
                 # Without workers the time is in the caller's already.
                 self.meter.worked += chunk.job.seconds
@@ -162,8 +170,15 @@ class Stage(Operator, Generic[R]):
                 return block
             self.raise_pending()
 
+    def left(self, chunk: Chunk[R], result: R) -> int:
+        """How many of the chunk's rows, the last ones, nothing was made of yet."""
+        return 0
+
     def _take(self) -> Chunk[R]:
         """The chunk to finish next."""
+        if self._chunks[0].rest:
+            # Logs tell of whole chunks.
+            return self._chunks.popleft()
         if self._to_finish:
             index = self._to_finish.popleft()
             chunk = next(chunk for chunk in self._chunks if chunk.index == index)
@@ -242,6 +257,9 @@ class Stage(Operator, Generic[R]):
 
     def _fill(self) -> None:
         self._tune()
+        if self._rest is not None:
+            rest, self._rest = self._rest, None
+            self._chunks.appendleft(self._submitted(*rest, rest=True))
         most = max(1, self._executor.workers * _AHEAD)
         while (len(self._chunks) < most or self._awaited()) and not self._ended and self._afford():
             try:
@@ -253,9 +271,12 @@ class Stage(Operator, Generic[R]):
             if block is None:
                 self._ended = True
                 return
-            job = self._executor.submit(self.argument(block), self.numbers(block, index), self._epoch)
-            self._chunks.append(Chunk(block, index, job))
-            self._held += block.nbytes
+            self._chunks.append(self._submitted(block, index))
+
+    def _submitted(self, block: Block, index: int, rest: bool = False) -> Chunk[R]:
+        job = self._executor.submit(self.argument(block), self.numbers(block, index), self._epoch)
+        self._held += block.nbytes
+        return Chunk(block, index, job, rest)
 
     def _afford(self) -> bool:
         """Whether the budget has room for one more chunk and what will come of it. One is always worked on."""
@@ -332,5 +353,6 @@ class Stage(Operator, Generic[R]):
 
     def _drop_chunks(self) -> None:
         self._chunks.clear()
+        self._rest = None
         self._held = 0
         self._lease.release()

@@ -11,12 +11,13 @@ from typing import Any
 import numpy as np
 
 from forebay.block import Block, Cursor, RowBuilder, RowError, TensorSpec, flatten
-from forebay.block.leaf import detached
+from forebay.block.leaf import detached, element_bytes
 from forebay.block.spec import BYTES, OBJECT, TEXT
 from forebay.errors import ForebayError, PlanError
 from forebay.plan.fingerprint import function_name
 from forebay.plan.node import UNKNOWN, Build, Node
 from forebay.run import Operator, Pace, Setup
+from forebay.run.pace import ENOUGH_BLOCKS
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -63,6 +64,7 @@ class _RunGenerator(Operator):
         self._make: Callable[[], Iterator[Any]] = lambda: iter(node.generator(*node.args))
         self._name = function_name(node.generator)
         self._pace = Pace(setup.block_bytes, setup.unit)
+        self._enough = ENOUGH_BLOCKS * setup.block_bytes
         self._conform = None if node.output_signature is None else _Conform(node.output_signature)
         self._builder = RowBuilder()
         self._iterator: Iterator[Any] | None = None
@@ -101,11 +103,12 @@ class _RunGenerator(Operator):
         return block.at(Cursor(state))
 
     def _fill(self, iterator: Iterator[Any], elements: list[Any]) -> ForebayError | None:
-        began = time.perf_counter()
+        began, left = time.perf_counter(), self._enough
         try:
-            while len(elements) < self._pace.rows:
+            while len(elements) < self._pace.rows and left >= 0:
                 element = next(iterator)
                 elements.append(detached(element if self._conform is None else self._conform(element)))
+                left -= element_bytes(elements[-1])
                 if len(elements) % 16 == 0 and not self._pace.in_time(began):
                     break
         except StopIteration:
