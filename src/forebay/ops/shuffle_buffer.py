@@ -12,6 +12,7 @@ from forebay.block.dense import Dense
 from forebay.run import Operator, Pace, Reader, Setup, Site
 from forebay.run.ages import Ages
 from forebay.run.look_back import LookBack
+from forebay.run.pace import ENOUGH_BLOCKS
 from forebay.run.picks import fit, group, look_back_part
 from forebay.run.row_store import RowStore
 from forebay.run.slot_numbers import NUMBER, SlotNumbers
@@ -90,10 +91,12 @@ class ShuffleBuffer(Operator):
 
     def _exchange(self) -> Block | None:
         """Steps that each take in a new row; None once there are no more."""
-        incoming = self._next_rows(self._pace.rows)
-        if incoming is None:
+        ahead = self._reader.peek()
+        if ahead is None:
             self._total = self._read
             return None
+        incoming = self._next_rows(self._fitting(self._steps.full(min(ahead.rows, self._pace.rows))))
+        assert incoming is not None
         base = self._read - incoming.rows
         numbers = np.arange(base, self._read, dtype=np.int64)
         slots = self._steps.full(incoming.rows)
@@ -120,9 +123,19 @@ class ShuffleBuffer(Operator):
         """Steps that take nothing in; None when the buffer is empty."""
         if self._live == 0:
             return None
-        found, rows = self._take(self._shrink(min(self._pace.rows, self._live)))
+        places = self._shrink(min(self._pace.rows, self._live))
+        count = self._fitting(places)
+        self._ahead = np.concatenate([places[count:], self._ahead])
+        self._live += len(places) - count
+        found, rows = self._take(places[:count])
         self._left(rows)
         return found
+
+    def _fitting(self, places: Indices) -> int:
+        """How many of the rows that are kept there make a block: they may differ in size from those before."""
+        if isinstance(self._store, RowStore):
+            return len(places)
+        return self._store.fitting(places, ENOUGH_BLOCKS * self._pace.block_bytes)
 
     def _left(self, rows: Indices) -> None:
         self._steps.advance(rows)

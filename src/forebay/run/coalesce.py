@@ -20,7 +20,7 @@ def coalesce(operator: Operator, pace: Pace, pull: Callable[[], Block | None]) -
     if first is None:
         return None
     blocks, rows, size = [first], first.rows, first.nbytes
-    while 4 * rows <= pace.rows:
+    while 4 * rows <= pace.rows and 4 * size <= pace.block_bytes:
         try:
             block = pull()
         except ForebayError as error:

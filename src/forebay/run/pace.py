@@ -25,7 +25,7 @@ class Pace:
     """
 
     def __init__(self, block_bytes: int, unit: int = 1, first: int = 1, seconds: float = MAX_SECONDS) -> None:
-        self._bytes = block_bytes
+        self.block_bytes = block_bytes
         self._unit = unit
         self._seconds = seconds
         self.rows = max(unit, first)
@@ -37,7 +37,7 @@ class Pace:
 
     def observe(self, rows: int, nbytes: int, seconds: float) -> None:
         """Learn from rows just made. Reads the size of the next block from `rows` afterwards."""
-        fitting = self._bytes * rows // max(nbytes, 1)
+        fitting = self.block_bytes * rows // max(nbytes, 1)
         limit = min(self.rows * GROWTH, MAX_ROWS, fitting)
         in_time = int(self._seconds * rows / seconds) if seconds > 0 else limit
         if in_time < self._unit or fitting * UNIT_BLOCKS < self._unit:

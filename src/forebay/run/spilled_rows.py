@@ -43,6 +43,11 @@ class SpilledRows:
         assert self._records is not None
         return Block(self._structure, self._records.take(slots), len(slots))
 
+    def fitting(self, slots: Indices, most: int) -> int:
+        """How many of the first of these rows, at least one, take up no more than so many bytes."""
+        assert self._records is not None
+        return self._records.fitting(slots, most)
+
     def close(self) -> None:
         """Free the disk space."""
         if self._records is not None:
@@ -95,6 +100,12 @@ class _Records:
 
     def take(self, slots: Indices) -> list[Column]:
         return self._columns(self._table.take(slots))
+
+    def fitting(self, slots: Indices, most: int) -> int:
+        if self._heap is None:
+            return min(len(slots), max(1, most // self._table.record_bytes))
+        ends = np.cumsum(self._places(self._table.take(slots))[:, 1] + self._table.record_bytes)
+        return max(1, int(np.searchsorted(ends, most, side="right")))
 
     def loosened(self, columns: Sequence[Column]) -> "_Records":
         """The same rows where rows of other shapes can join them."""
