@@ -9,7 +9,7 @@ import pytest
 
 import forebay as fb
 from forebay import Dataset
-from tests.unit.support import assert_same
+from unit.support import assert_same
 
 EMPTY = np.empty(0)
 LINES = ["", "a b", "", "", "c", "d e f", ""]

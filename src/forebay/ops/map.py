@@ -17,6 +17,7 @@ from forebay.plan.spec import static_spec
 from forebay.run import Access, Operator, Setup
 from forebay.run.calls import Call, ColumnCalls, OnColumns, RowCalls
 from forebay.run.function_stage import FunctionStage, RowsFunction, Tried
+from forebay.run.shown import shown_row
 from forebay.run.stage import Chunk
 
 Made = Block | None
@@ -132,8 +133,11 @@ class _Function(RowsFunction[Made]):
             return self._columns(block, indices)
         if self._on_columns is not None and self._on_columns.accepts(block):
             made, cause = self._on_columns.on_block(block)
+            if cause is None:
+                return made, None
             row = 0 if made is None else made.rows
-            return made, None if cause is None else self._site.function_error(int(indices[row]), self._name, cause)
+            element = shown_row(block, row)
+            return made, self._site.function_error(int(indices[row]), self._name, cause, element)
         results, error = self._rows(block, indices, epoch)
         if not results:
             return None, error
