@@ -61,6 +61,11 @@ def place(path: str, offset: int | None) -> str:
     return path if offset is None else f"{path}, byte {offset:,}"
 
 
+def an(name: str) -> str:
+    """A name with its article, as errors say it."""
+    return f"{'an' if name[:1].lower() in 'aeio' else 'a'} {name}"
+
+
 class TransferError(DataError):
     """An element cannot be sent to a worker process, or what a function made of it cannot be sent back."""
 
@@ -84,7 +89,7 @@ class FunctionError(ForebayError):
 
     def __str__(self) -> str:
         text = super().__str__()
-        told = [] if self.element is None or _is_told(self.element, text) else [self.element]
+        told = [] if self.element is None or _is_told(self.element, f"{text} {self.origin or ''}") else [self.element]
         told += [] if self.origin is None else [f"from {self.origin}"]
         return f"{text} (the element is {', '.join(told)})" if told else text
 
@@ -100,7 +105,8 @@ def _is_told(element: str, text: str) -> bool:
     """Whether a text says already which element it is about."""
     bare = element.removeprefix("b")[1:-1]
     quoted = element[-1:] in ("'", '"')
-    return f", element {element}: " in text or (quoted and (element in text or (len(bare) >= _SURELY and bare in text)))
+    named = quoted and len(bare) >= _SURELY and all(part in text for part in bare.split("..."))
+    return named or (quoted and element in text) or f", element {element}: " in text
 
 
 class CursorError(ForebayError, ValueError):

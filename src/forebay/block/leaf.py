@@ -8,6 +8,7 @@ import numpy as np
 from forebay.block.column import RowError
 from forebay.block.spec import BYTES, OBJECT, TEXT, plain_dtype
 from forebay.block.structure import flatten, is_container
+from forebay.errors import an
 
 NUMBERS: dict[type[Any], type[Any]] = {
     bool: np.bool_,
@@ -46,7 +47,7 @@ def as_leaf(value: Any) -> Any:
         return bytes(value)
     elif not isinstance(value, np.ndarray):
         if is_container(kind):
-            raise RowError(0, f"is a {kind.__name__}, where earlier elements have a leaf")
+            raise RowError(0, f"is {an(kind.__name__)}, where earlier elements have a leaf")
         if not hasattr(value, "__array__"):
             return value
         value = np.asarray(value)

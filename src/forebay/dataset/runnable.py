@@ -23,7 +23,6 @@ from forebay.run import Reader, Setup, Site
 from forebay.run.cpus import available_cpus
 from forebay.run.crew import Crew, Parking
 from forebay.run.parallelism import Parallelism
-from forebay.run.shown import shown
 from forebay.run.spill_room import SpillStore, check_folder
 from forebay.run.stats import Stats
 from forebay.run.tuner import Tuner
@@ -79,6 +78,8 @@ class RunnableDataset(Generic[T_co]):
                 try:
                     state = reduce_func(state, element)
                 except Exception as error:
+                    from forebay.run.shown import shown
+
                     site = Site("reduce", None, caller())
                     raise site.function_error(index, function_name(reduce_func), error, shown(element)) from error
         return state

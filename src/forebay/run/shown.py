@@ -8,7 +8,7 @@ import numpy as np
 from forebay.block import Block, Structure, flatten
 
 _MOST = 120
-_MOST_LEAF = 80
+_MOST_LEAF = 100
 
 
 def shown(element: Any) -> str | None:
@@ -45,7 +45,8 @@ def _leaf(leaf: Any) -> tuple[str, bool]:
     if isinstance(leaf, (np.datetime64, np.timedelta64)):
         return str(leaf), True
     if isinstance(leaf, str):
-        return repr(leaf if len(leaf) <= _MOST_LEAF else f"{leaf[: _MOST_LEAF - 3]}..."), True
+        # Of a long path, the end says more.
+        return repr(leaf if len(leaf) <= _MOST_LEAF else f"{leaf[:20]}...{leaf[23 - _MOST_LEAF :]}"), True
     if isinstance(leaf, bytes):
         return (repr(leaf), True) if len(leaf) <= _MOST_LEAF else (f"{len(leaf):,} bytes", False)
     if isinstance(leaf, np.ndarray):

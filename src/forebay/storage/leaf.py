@@ -13,6 +13,7 @@ from forebay.block.build import misfit
 from forebay.block.leaf import is_bare, leaf_dtype, leaf_shape
 from forebay.block.objects import Objects
 from forebay.block.spec import OBJECT, TEXT, NoneSpec
+from forebay.errors import an
 from forebay.storage.arrow import arrow
 from forebay.storage.values import is_text, parts, storable, value_type
 
@@ -176,7 +177,7 @@ def _described(value: Any) -> str:
     if isinstance(value, np.ndarray):
         kinds = sorted({type(item).__name__ for item in value.flat})
         return f"an array of objects ({', '.join(kinds) or 'none'})"
-    return f"a {type(value).__name__}"
+    return an(type(value).__name__)
 
 
 def _checked(leaf: Leaf) -> Leaf:
