@@ -70,6 +70,8 @@ def test_the_next_function_sees_the_same_fused_or_not() -> None:
 def test_slices_take_the_dtype_of_the_whole_column() -> None:
     assert_same(list(Dataset.from_tensor_slices([[], [1, 2]])), [np.empty(0, np.int64), np.array([1, 2])])
     assert_same(list(Dataset.from_tensor_slices([["a"], []])), [np.array(["a"], object), np.empty(0, object)])
+    assert Dataset.from_tensor_slices([]).element_spec == fb.TensorSpec((), np.float64)
+    assert Dataset.from_tensor_slices([[], []]).element_spec == fb.TensorSpec((0,), np.float64)
     assert Dataset.from_tensor_slices([[], [1, 2]]).element_spec == fb.TensorSpec((None,), np.int64)
 
 

@@ -143,11 +143,13 @@ def _is_uneven(rows: list[Any]) -> bool:
 
 def with_dtype(column: Column, dtype: np.dtype[Any] | None = None) -> Column:
     """The same rows, with empty lists in the dtype of the others, or in this one: for rows that become one thing."""
-    found = column.value_dtype
-    bare = any(map(is_bare, column.rows())) if isinstance(column, Objects) else found != column.dtype
+    wanted = column.value_dtype if dtype is None else dtype
+    if isinstance(column, Objects):
+        bare = any(map(is_bare, column.rows()))
+    else:
+        bare = len(column) > 0 and wanted != OBJECT and column.value_dtype != column.dtype
     if not bare:
         return column
-    wanted = found if dtype is None else dtype
     return column_from_rows(settled(column.rows(), np.dtype(np.float64) if wanted == OBJECT else wanted))
 
 
