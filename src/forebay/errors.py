@@ -15,6 +15,9 @@ ForebayError
 └── InternalError    a bug in Forebay itself
 """
 
+# Names of this length are in a text for no other reason than that it speaks of them.
+_SURELY = 6
+
 
 class ForebayError(Exception):
     """Base of all errors that Forebay raises on purpose."""
@@ -58,6 +61,11 @@ def place(path: str, offset: int | None) -> str:
     return path if offset is None else f"{path}, byte {offset:,}"
 
 
+def an(name: str) -> str:
+    """A name with its article, as errors say it."""
+    return f"{'an' if name[:1].lower() in 'aeio' else 'a'} {name}"
+
+
 class TransferError(DataError):
     """An element cannot be sent to a worker process, or what a function made of it cannot be sent back."""
 
@@ -67,10 +75,38 @@ class SpillError(ForebayError):
 
 
 class FunctionError(ForebayError):
-    """A function of the user's raised; the original exception is ``__cause__``, with its own traceback."""
+    """A function of the user's raised; the original exception is ``__cause__``, with its own traceback.
+
+    `element` is what the function was called with, in short, and `origin` the place in a file that it was read from;
+    each is None where that cannot be told.
+    """
+
+    element: str | None = None
+    origin: str | None = None
 
     together = False
     """Whether it raised for many rows at once, and not for any of them when it was asked again row by row."""
+
+    def __str__(self) -> str:
+        text = super().__str__()
+        told = [] if self.element is None or _is_told(self.element, f"{text} {self.origin or ''}") else [self.element]
+        told += [] if self.origin is None else [f"from {self.origin}"]
+        return f"{text} (the element is {', '.join(told)})" if told else text
+
+    def again(self, text: str) -> "FunctionError":
+        """The same with another text."""
+        error = FunctionError(text)
+        error.__dict__.update(self.__dict__)
+        error.__cause__ = self.__cause__
+        return error
+
+
+def _is_told(element: str, text: str) -> bool:
+    """Whether a text says already which element it is about."""
+    bare = element.removeprefix("b")[1:-1]
+    quoted = element[-1:] in ("'", '"')
+    named = quoted and len(bare) >= _SURELY and all(part in text for part in bare.split("..."))
+    return named or (quoted and element in text) or f", element {element}: " in text
 
 
 class CursorError(ForebayError, ValueError):

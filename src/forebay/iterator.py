@@ -9,7 +9,7 @@ from types import TracebackType
 from typing import Any, Generic, NoReturn, TypeVar
 
 from forebay.block import START, Cursor
-from forebay.errors import BusyError, ClosedError, CursorError
+from forebay.errors import BusyError, ClosedError, CursorError, an
 from forebay.ledger import Ledger
 from forebay.plan import Node, build, optimise, with_seeds
 from forebay.plan.identity import layout
@@ -275,6 +275,11 @@ class DatasetIterator(Generic[T_co]):
             raise ClosedError("this iterator is closed; load the state into a new one")
         from forebay.plan.state import check_same_plan, check_signature, counts_on_order
 
+        if isinstance(state, (str, bytes)):
+            raise CursorError(
+                f"load_state_dict() got {an(type(state).__name__)}, not the dict that state_dict() returned: of JSON, "
+                "json.loads() it first"
+            )
         try:
             version = state["forebay"]
             if version != STATE_VERSION:

@@ -10,6 +10,7 @@ import pickle
 import subprocess
 import sys
 import traceback
+import warnings
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -75,6 +76,8 @@ def _serve() -> None:
     answers = os.fdopen(os.dup(1), "wb")
     # What a case prints is not an answer.
     os.dup2(2, 1)
+    # As in pytest's own settings: there are cases of None on purpose.
+    warnings.filterwarnings("ignore", ".* returned None for the first element")
     while request := _request():
         case_id, states = request
         pickle.dump(_tails(BY_ID[case_id], states), answers)

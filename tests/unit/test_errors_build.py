@@ -129,7 +129,7 @@ CASES: list[tuple[Callable[[], Any], str]] = [
         r"generator must be a function that returns an iterator, .*: from_generator\(lambda: \.\.\.\)",
     ),
     (lambda: Dataset.from_generator(5), r"from_generator\(generator=5\): generator must be a function"),
-    (lambda: Dataset.from_generator(iter, output_signature=(int,)), r"is not a TensorSpec"),
+    (lambda: Dataset.from_generator(iter, output_signature=(int,)), r"is not a forebay.TensorSpec"),
     (
         lambda: Dataset.from_generator(iter, output_types=np.int64, output_signature=TensorSpec()),
         r"output_signature or output_types, not both",
@@ -204,6 +204,12 @@ def test_the_line_that_is_wrong_raises(build: Callable[[], Any], message: str) -
         (lambda ds: ds.map(abs, no_such=2), r"Dataset\.map\(\) got an unexpected keyword argument 'no_such'$"),
         (lambda ds: ds.shuffle(1, 2, 3, 4, 5), r"Dataset\.shuffle\(\) takes from 1 to 5 positional arguments but 6 "),
         (lambda ds: ds.save(), r"Dataset\.save\(\) missing 1 required positional argument: 'path'"),
+        (
+            lambda ds: fb.TFRecordDataset("a", num_workers=2),
+            r"^TFRecordDataset\(\) got an .* 'num_workers': here that is num_parallel_reads$",
+        ),
+        (lambda ds: fb.TextLineDataset("a", no=2), r"^TextLineDataset\(\) got an unexpected keyword argument 'no'$"),
+        (lambda ds: fb.SqlDataset("a"), r"^SqlDataset\(\) missing 3 required positional arguments: 'data_source_name'"),
         (lambda ds: ds.zip(sets=ds), r"Dataset\.zip\(\) got an unexpected keyword argument 'sets'"),
     ],
 )

@@ -101,7 +101,7 @@ MISFITS: list[tuple[str, Callable[[], Dataset[Any]]]] = [
         lambda: Dataset.range(20).take_while(lambda i: at(i, None, True)),
     ),
     (
-        "flat_map at {}, element 7: <lambda> returned a int, it must return a Dataset",
+        "flat_map at {}, element 7: <lambda> returned an int, it must return a Dataset",
         lambda: Dataset.range(20).flat_map(lambda i: at(i, 5, Dataset.range(1))),
     ),
     (

@@ -187,3 +187,25 @@ def test_stats_are_a_table_to_read() -> None:
     assert head.split()[:3] == ["step", "elements", "blocks"]
     assert [(line.split()[0], line.split()[3]) for line in steps] == [("batch", "10"), ("map", "100"), ("range", "100")]
     assert [step.elements for step in it.stats()] == [10, 100, 100]
+
+
+@pytest.mark.parametrize("executor", [None, "thread", "process"])
+def test_a_forgotten_return_is_warned_of(executor: Any) -> None:
+    def forgets(x: Any) -> None:
+        x + 1
+
+    how: dict[str, Any] = {} if executor is None else {"num_parallel_calls": 2, "executor": executor}
+    line = r"map at test_results.py:\d+: .*forgets returned None for the first element: is a return missing\?"
+    with pytest.warns(UserWarning, match=line) as caught:
+        assert list(Dataset.range(20).map(forgets, **how).batch(10)) == [None, None]
+    assert len(caught) == 1
+    with pytest.warns(UserWarning, match=line) as caught:
+        assert list(Dataset.range(20).map(forgets, **how).shuffle(seed=1)) == [None] * 20
+    assert len(caught) == 1
+
+
+@pytest.mark.filterwarnings("error")
+def test_none_inside_an_element_or_later_is_not_warned_of() -> None:
+    assert next(iter(Dataset.range(2).map(lambda x: {"a": x, "b": None})))["b"] is None
+    assert list(Dataset.range(2).map(lambda x: (None,))) == [(None,)] * 2
+    assert list(Dataset.range(2).map(lambda x: None if x else 0)) == [0, None]

@@ -1,6 +1,6 @@
 """What is known about a dataset without its elements: element_spec, cardinality, length, repr."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -272,3 +272,33 @@ def test_repr(dataset: Dataset[Any], text: str) -> None:
 def test_signatures_are_checked_when_built() -> None:
     with pytest.raises(PlanError):
         Dataset.from_generator(never, output_signature=[INT])
+
+
+class Rank:
+    """As tf.TensorShape."""
+
+    def __init__(self, *sizes: int | None, known: bool = True) -> None:
+        self.sizes = sizes
+        self.rank = len(sizes) if known else None
+
+    def __iter__(self) -> Iterator[int | None]:
+        return iter(self.sizes)
+
+
+def theirs(shape: Rank, dtype: Any) -> Any:
+    return type("TensorSpec", (), {"shape": shape, "dtype": dtype})()
+
+
+def test_signatures_may_be_those_of_tf_data() -> None:
+    string = type("DType", (), {"name": "string", "as_numpy_dtype": object})()
+    int32 = type("DType", (), {"name": "int32", "as_numpy_dtype": np.int32})()
+    signature = {"a": theirs(Rank(None, 2), int32), "b": theirs(Rank(), string), "c": theirs(Rank(known=False), int32)}
+    made = Dataset.from_generator(lambda: iter([{"a": [[1, 2]], "b": "x", "c": 3}]), output_signature=signature)
+    assert made.element_spec == {
+        "a": TensorSpec((None, 2), np.int32),
+        "b": TensorSpec((), bytes),
+        "c": TensorSpec(None, np.int32),
+    }
+    assert next(iter(made))["b"] == b"x"
+    with pytest.raises(PlanError, match=r"is not a forebay.TensorSpec"):
+        Dataset.from_generator(lambda: iter([]), output_signature=np.zeros(3))

@@ -99,6 +99,12 @@ def test_a_damaged_state_is_called_so() -> None:
         resumed(EXAMPLE, {**STATE, "position": STATE["position"] + 1})
 
 
+@pytest.mark.parametrize(("text", "kind"), [(json.dumps(STATE), "a str"), (json.dumps(STATE).encode(), "a bytes")])
+def test_json_is_told_to_be_read_first(text: Any, kind: str) -> None:
+    with pytest.raises(CursorError, match=rf"got {kind}, not the dict .*: of JSON, json.loads\(\) it first"):
+        iter(EXAMPLE).load_state_dict(text)
+
+
 # What a refusal leaves behind
 
 

@@ -1,7 +1,7 @@
 """What flows through a pipeline: blocks of rows, stored column by column."""
 
 from forebay.block.block import Block, concat_blocks
-from forebay.block.build import array_of, column_from_array, column_from_rows, fold, unfold
+from forebay.block.build import array_of, column_from_array, column_from_rows, fold, unfold, with_dtype
 from forebay.block.column import Column, Indices, RowError
 from forebay.block.cursor import START, Cursor
 from forebay.block.normalize import Normalizer
@@ -30,4 +30,5 @@ __all__ = [
     "flatten",
     "fold",
     "unfold",
+    "with_dtype",
 ]

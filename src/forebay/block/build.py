@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from forebay.block.aligned import joined
 from forebay.block.column import Column, Indices, RowError
 from forebay.block.dense import Dense
-from forebay.block.leaf import NUMBERS, array_from_list, as_leaf, leaf_dtype, leaf_shape
+from forebay.block.leaf import NUMBERS, array_from_list, as_leaf, is_bare, leaf_dtype, leaf_shape, settled
 from forebay.block.objects import Objects
 from forebay.block.ragged import Ragged
 from forebay.block.spans import Spans
@@ -24,13 +24,14 @@ _shape = attrgetter("shape")
 def column_from_rows(values: Sequence[Any], known: np.dtype[Any] | None = None) -> Column:
     """A column with one row per value. RowError names the first row that cannot stand with those before it.
 
-    `known` is the dtype that values had in earlier blocks.
+    `known` is the dtype that values had in earlier blocks. An empty list goes with any dtype, and stays what NumPy
+    makes of it: a dtype taken over from other rows would depend on which of them happen to be here.
     """
     kinds = set(map(type, values))
     column = _uniform(next(iter(kinds)), values) if len(kinds) == 1 else None
     if column is None:
         return _general([_at_row(row, value) for row, value in enumerate(values)], known)
-    if known is not None and column.dtype != known:
+    if known is not None and column.value_dtype not in (known, OBJECT):
         raise RowError(0, misfit(column.dtype, known))
     return column
 
@@ -78,20 +79,20 @@ def _stack(arrays: Sequence[NDArray[Any]]) -> Column | None:
 
 
 def _general(leaves: list[Any], earlier: np.dtype[Any] | None) -> Column:
-    present = [leaf for leaf in leaves if leaf is not None]
-    dtypes = [leaf_dtype(leaf) for leaf in present]
-    known = [dtype for dtype in dtypes if dtype != OBJECT]
-    if len(set(known) | ({earlier} if known and earlier is not None else set())) > 1:
-        first = known[0] if earlier is None else earlier
-        usual = (OBJECT, first)
-        row = next(i for i, leaf in enumerate(leaves) if leaf is not None and leaf_dtype(leaf) not in usual)
-        raise RowError(row, misfit(leaf_dtype(leaves[row]), first))
-    if len(present) < len(leaves) or len(known) < len(leaves) or not leaves:
+    dtypes = [leaf_dtype(leaf) for leaf in leaves]
+    known = OBJECT if earlier is None else earlier
+    for row, (leaf, dtype) in enumerate(zip(leaves, dtypes)):
+        if dtype in (OBJECT, known) or is_bare(leaf):
+            continue
+        if known != OBJECT:
+            raise RowError(row, misfit(dtype, known))
+        known = dtype
+    if len(set(dtypes)) != 1 or dtypes[0] == OBJECT:
         return _objects(leaves)
-    if known[0] in (BYTES, TEXT):
-        return _strings(leaves, known[0] == TEXT)
+    if dtypes[0] in (BYTES, TEXT):
+        return _strings(leaves, dtypes[0] == TEXT)
     if all(isinstance(leaf, np.generic) for leaf in leaves):
-        return Dense(np.array(leaves, known[0]))
+        return Dense(np.array(leaves, dtypes[0]))
     return _stack([np.asarray(leaf) for leaf in leaves]) or _objects(leaves)
 
 
@@ -140,6 +141,18 @@ def _is_uneven(rows: list[Any]) -> bool:
     return False
 
 
+def with_dtype(column: Column, dtype: np.dtype[Any] | None = None) -> Column:
+    """The same rows, with empty lists in the dtype of the others, or in this one: for rows that become one thing."""
+    wanted = column.value_dtype if dtype is None else dtype
+    if isinstance(column, Objects):
+        bare = any(map(is_bare, column.rows()))
+    else:
+        bare = len(column) > 0 and wanted != OBJECT and column.value_dtype != column.dtype
+    if not bare:
+        return column
+    return column_from_rows(settled(column.rows(), np.dtype(np.float64) if wanted == OBJECT else wanted))
+
+
 def array_of(column: Column) -> NDArray[Any]:
     """The whole column as one array for a function to work on; rows that differ come as an array of objects."""
     if isinstance(column, (Dense, Objects)):
@@ -161,10 +174,12 @@ def concat_columns(columns: Sequence[Column]) -> Column:
             joined = ragged[0].join(list(ragged[1:]))
     if joined is not None:
         return joined
-    row = 0
+    row, known = 0, OBJECT
     for column in columns:
-        if OBJECT not in (column.dtype, first.dtype) and column.dtype != first.dtype:
-            raise RowError(row, misfit(column.dtype, first.dtype))
+        found = OBJECT if column.dtype == OBJECT else column.value_dtype
+        if OBJECT not in (found, known) and found != known:
+            raise RowError(row, misfit(found, known))
+        known = found if known == OBJECT else known
         row += len(column)
     return _objects([leaf for column in columns for leaf in column.rows()])
 
@@ -199,7 +214,7 @@ def _fold_rows(rows: list[Any], start: int, size: int) -> Any:
     if any(missing):
         odd = missing.index(not missing[0])
         raise RowError(start + odd, "is None in some elements of the batch and a value in others")
-    column = column_from_rows(group)
+    column = with_dtype(column_from_rows(group))
     if isinstance(column, Objects):
         for i, row in enumerate(group):
             if leaf_shape(row) != leaf_shape(group[0]):

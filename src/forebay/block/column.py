@@ -46,7 +46,7 @@ class Column(ABC):
 
     @property
     def value_dtype(self) -> np.dtype[Any]:
-        """The dtype of the values that are not None; object if there is none or they are objects."""
+        """The dtype of the values that are not None; object if they are objects, or none of them says one."""
         return self.dtype
 
     @property

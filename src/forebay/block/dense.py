@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from forebay._native import gather_rows
 from forebay.block.aligned import aligned_empty, joined
 from forebay.block.column import Column, Indices, RowError
-from forebay.block.spec import TensorSpec, plain_dtype
+from forebay.block.spec import OBJECT, TensorSpec, plain_dtype
 
 # Bytes of a row from which on a copy is bound by memory, and a kernel that fetches rows ahead of need is faster.
 _WIDE = 256
@@ -35,6 +35,11 @@ class Dense(Column):
     def dtype(self) -> np.dtype[Any]:
         """The array's dtype in native byte order."""
         return plain_dtype(self.values.dtype)
+
+    @property
+    def value_dtype(self) -> np.dtype[Any]:
+        """The same, unless these may all be empty lists."""
+        return self.dtype if self.values.size or self.dtype != np.float64 else OBJECT
 
     @property
     def spec(self) -> TensorSpec:

@@ -1,5 +1,6 @@
 """One leaf on its own: the value that it is once it has been through a pipeline."""
 
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -7,6 +8,7 @@ import numpy as np
 from forebay.block.column import RowError
 from forebay.block.spec import BYTES, OBJECT, TEXT, plain_dtype
 from forebay.block.structure import flatten, is_container
+from forebay.errors import an
 
 NUMBERS: dict[type[Any], type[Any]] = {
     bool: np.bool_,
@@ -45,7 +47,7 @@ def as_leaf(value: Any) -> Any:
         return bytes(value)
     elif not isinstance(value, np.ndarray):
         if is_container(kind):
-            raise RowError(0, f"is a {kind.__name__}, where earlier elements have a leaf")
+            raise RowError(0, f"is {an(kind.__name__)}, where earlier elements have a leaf")
         if not hasattr(value, "__array__"):
             return value
         value = np.asarray(value)
@@ -68,6 +70,17 @@ def _as_array(array: np.ndarray[Any, Any]) -> Any:
         return array.astype(array.dtype.newbyteorder("="))
     # A subclass (memmap, matrix) has its own ideas about slicing; what travels is a plain array.
     return array.view(np.ndarray) if type(array) is not np.ndarray else array
+
+
+def is_bare(leaf: Any) -> bool:
+    """Whether this is what NumPy makes of an empty list: its float64 is said by nobody and holds no values."""
+    return isinstance(leaf, np.ndarray) and not leaf.size and leaf.dtype == np.float64
+
+
+def settled(leaves: Iterable[Any], dtype: np.dtype[Any]) -> list[Any]:
+    """The same leaves, with empty lists in the dtype that the others have."""
+    made = np.dtype(object) if dtype in (BYTES, TEXT) else dtype
+    return [leaf.astype(made) if is_bare(leaf) else leaf for leaf in leaves]
 
 
 def leaf_dtype(leaf: Any) -> np.dtype[Any]:

@@ -7,7 +7,7 @@ import numpy as np
 
 from forebay.block.build import misfit
 from forebay.block.column import RowError
-from forebay.block.leaf import NUMBERS, as_leaf, leaf_dtype
+from forebay.block.leaf import NUMBERS, as_leaf, is_bare, leaf_dtype
 from forebay.block.spec import OBJECT
 from forebay.block.structure import Structure, flatten
 
@@ -49,10 +49,12 @@ class Normalizer:
             raise RowError(0, f"{self._name(i)} {error.text}") from None
         dtype = leaf_dtype(leaf)
         known = self._dtypes[i]
-        if dtype not in (known, OBJECT):
-            if known is not None:
+        if dtype != OBJECT and not is_bare(leaf):
+            # NumPy finds float64 equal to None.
+            if known is None:
+                self._dtypes[i] = dtype
+            elif dtype != known:
                 raise RowError(0, f"{self._name(i)} {misfit(dtype, known)}")
-            self._dtypes[i] = dtype
         return leaf.copy() if isinstance(leaf, np.ndarray) else leaf
 
     def _name(self, i: int) -> str:

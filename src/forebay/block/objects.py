@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from forebay.block.column import Column, Indices, RowError
-from forebay.block.leaf import leaf_dtype
+from forebay.block.leaf import is_bare, leaf_dtype
 from forebay.block.spec import OBJECT, NoneSpec, TensorSpec
 
 
@@ -36,8 +36,8 @@ class Objects(Column):
 
     @property
     def value_dtype(self) -> np.dtype[Any]:
-        """That of the first value that has one."""
-        dtypes = (leaf_dtype(value) for value in self.rows() if value is not None)
+        """That of the first value that has one of its own."""
+        dtypes = (leaf_dtype(value) for value in self.rows() if value is not None and not is_bare(value))
         return next((dtype for dtype in dtypes if dtype != OBJECT), OBJECT)
 
     @property

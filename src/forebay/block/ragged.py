@@ -9,7 +9,7 @@ from forebay._native import gather_ranges
 from forebay.block.aligned import aligned_empty, joined
 from forebay.block.column import Column, Indices, RowError
 from forebay.block.dense import Dense
-from forebay.block.spec import TensorSpec
+from forebay.block.spec import OBJECT, TensorSpec
 
 
 class Ragged(Column):
@@ -54,6 +54,11 @@ class Ragged(Column):
     def dtype(self) -> np.dtype[Any]:
         """The values' dtype."""
         return self.values.dtype
+
+    @property
+    def value_dtype(self) -> np.dtype[Any]:
+        """The same, unless these may all be empty lists."""
+        return self.dtype if self.offsets[-1] > self.offsets[0] or self.dtype != np.float64 else OBJECT
 
     @property
     def spec(self) -> TensorSpec:

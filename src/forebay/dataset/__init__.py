@@ -122,7 +122,8 @@ class Dataset(TextSources, OtherDataset[T_co]):
             output_types: the older form of `output_signature`, together with `output_shapes`.
             output_shapes: see `output_types`.
             args: arguments for `generator`.
-            output_signature: a structure of ``TensorSpec`` that elements are cast to and checked against.
+            output_signature: a structure of ``TensorSpec`` that elements are cast to and checked against. Those of
+                tf.data will do.
                 Without it the first element sets structure and dtypes.
             name: what to call this step in errors and plans.
 

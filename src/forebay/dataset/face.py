@@ -23,11 +23,27 @@ def presented(face: C) -> C:
             if name.startswith("_") or not isinstance(function, FunctionType):
                 continue
             function.__module__, function.__qualname__ = face.__module__, f"{face.__qualname__}.{name}"
-            workers = next((one for one in function.__code__.co_varnames if one.startswith("num_parallel_")), None)
+            workers = _workers(function)
             if workers is not None:
                 hinting = _hinting(function, workers)
                 setattr(base, name, staticmethod(hinting) if isinstance(each, staticmethod) else hinting)
     return face
+
+
+def presented_class(face: C) -> C:
+    """The same for a class that is called to make a dataset, with an ``__init__`` that it may share with others."""
+    shared = face.__init__  # type: ignore[misc]
+    own = FunctionType(shared.__code__, shared.__globals__, shared.__name__, shared.__defaults__, shared.__closure__)
+    update_wrapper(own, shared)
+    own.__kwdefaults__ = shared.__kwdefaults__
+    own.__module__, own.__qualname__ = face.__module__, face.__qualname__
+    workers = _workers(own)
+    face.__init__ = own if workers is None else _hinting(own, workers)  # type: ignore[misc]
+    return face
+
+
+def _workers(function: FunctionType) -> str | None:
+    return next((one for one in function.__code__.co_varnames if one.startswith("num_parallel_")), None)
 
 
 def _hinting(function: FunctionType, workers: str) -> Callable[..., Any]:

@@ -6,6 +6,7 @@ from functools import partial
 from typing import Any, ClassVar, TypeVar
 
 from forebay.dataset import Dataset
+from forebay.dataset.face import presented_class
 from forebay.errors import PlanError
 from forebay.ops import FlatMap, Interleave
 from forebay.plan import Node, caller
@@ -100,6 +101,7 @@ class IndexableFiles(FileDataset[bytes]):
         super().__init__(files_plan(self._reads.kind, filenames, num_parallel_reads, name, read))
 
 
+@presented_class
 class TFRecordDataset(IndexableFiles):
     """The records of TFRecord files, as bytes.
 

@@ -38,8 +38,11 @@ class FunctionSteps(KeepingDataset[T_co]):
 
         Args:
             map_func: returns the new element, of one structure and dtype for all. Numbers, lists and anything that
-                NumPy can make an array of, tensors of other libraries included, come out as NumPy values. None is a
-                value like any other, so a forgotten ``return`` gives elements that are None.
+                NumPy can make an array of, tensors of other libraries included, come out as NumPy values. An empty
+                list has no dtype and goes with any: by itself it is NumPy's empty float64 array, whatever its
+                neighbours are, and in a batch, a packed sequence or a saved column it has their dtype. Return
+                ``np.array(ids, np.int64)`` to have it throughout. None is a value like any other, so a forgotten
+                ``return`` gives elements that are None; a warning says so if the first one is.
             num_parallel_calls: work on so many elements at the same time, or AUTOTUNE. Without it nothing is started.
                 The results and their order are the same in any case.
             deterministic: False lets elements come out in another order if they are ready sooner; none is lost or

@@ -9,6 +9,7 @@ import numpy as np
 
 from forebay.block import flatten
 from forebay.block.spec import BYTES, plain_dtype
+from forebay.dataset.face import presented_class
 from forebay.dataset.files import FileDataset, IndexableFiles, Paths, files_plan
 from forebay.errors import PlanError
 from forebay.plan import caller
@@ -21,6 +22,7 @@ from forebay.sources.lines import TextLines
 from forebay.sources.sql import SqlRows
 
 
+@presented_class
 class TextLineDataset(IndexableFiles):
     r"""The lines of text files, as bytes, without the ``\n`` or ``\r\n`` that ends them.
 
@@ -56,6 +58,7 @@ class TextLineDataset(IndexableFiles):
     _reads = TextLines
 
 
+@presented_class
 class FixedLengthRecordDataset(FileDataset[bytes]):
     """The records of files whose records all have one length, as bytes.
 
@@ -113,6 +116,7 @@ class FixedLengthRecordDataset(FileDataset[bytes]):
         super().__init__(files_plan("FixedLengthRecordDataset", filenames, num_parallel_reads, name, read))
 
 
+@presented_class
 class CsvDataset(FileDataset[tuple[Any, ...]]):
     r"""The records of CSV files, as tuples of numbers and bytes.
 
@@ -189,6 +193,7 @@ class CsvDataset(FileDataset[tuple[Any, ...]]):
         super().__init__(files_plan("CsvDataset", filenames, num_parallel_reads, name, read))
 
 
+@presented_class
 class SqlDataset(FileDataset[tuple[Any, ...]]):
     """The rows of a database query, as tuples.
 

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from forebay.block import START, Block, Cursor, RowError, Uniform
+from forebay.errors import an
 from forebay.plan.fingerprint import function_name
 from forebay.plan.lower import build, prepare
 from forebay.plan.node import Node
@@ -51,7 +52,7 @@ class InnerDatasets:
         plan = getattr(results[0], "plan", None) if results else None
         if error is None and not isinstance(plan, Node):
             given = type(results[0]).__name__
-            error = self._site.data_error(index, f"{self._name} returned a {given}, it must return a Dataset")
+            error = self._site.data_error(index, f"{self._name} returned {an(given)}, it must return a Dataset")
         if error is not None:
             raise error
         assert isinstance(plan, Node)

@@ -1,5 +1,6 @@
 """``map``: a function on every element."""
 
+import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
@@ -7,6 +8,7 @@ from typing import Any
 
 from forebay.block import Block, Cursor, Indices, RowBuilder, RowError, Uniform, concat_blocks
 from forebay.block.dense import Dense
+from forebay.block.objects import Objects
 from forebay.errors import ForebayError, InternalError, PlanError
 from forebay.ops.parallel import Parallel
 from forebay.plan.check import arguments, flag, function, keep_seed
@@ -18,6 +20,7 @@ from forebay.run import Access, Operator, Setup
 from forebay.run.calls import Call, ColumnCalls, OnColumns, RowCalls
 from forebay.run.function_stage import FunctionStage, RowsFunction, Tried
 from forebay.run.pace import ENOUGH_BLOCKS
+from forebay.run.shown import shown_row
 from forebay.run.stage import Chunk
 
 Made = Block | None
@@ -105,7 +108,7 @@ class Map(Parallel, Skips):
     def access(self) -> Access | None:
         """By number, if the input is: the function is applied to whichever rows are asked for."""
         inner = None if self.numbered or self.skips else self.input.access()
-        return None if inner is None else _Mapped(inner, self.function())
+        return None if inner is None else _Mapped(inner, self.function(), self.calls[-1])
 
     def function(self) -> "_Function":
         """What is done to a block."""
@@ -135,8 +138,11 @@ class _Function(RowsFunction[Made]):
             return self._columns(block, indices)
         if self._on_columns is not None and self._on_columns.accepts(block):
             made, cause = self._on_columns.on_block(block)
+            if cause is None:
+                return made, None
             row = 0 if made is None else made.rows
-            return made, None if cause is None else self._site.function_error(int(indices[row]), self._name, cause)
+            element = shown_row(block, row)
+            return made, self._site.function_error(int(indices[row]), self._name, cause, element)
         results, error = self._rows(block, indices, epoch)
         if not results:
             return None, error
@@ -163,6 +169,7 @@ class _Map(FunctionStage[Made]):
         super().__init__(node.site, source, setup, make, node.start, node.tolerance, node.free_order(setup), node.tuned)
         self._one_to_one = not node.skips
         self._numbered = node.numbered
+        self._last = node.calls[-1]
         self._uniform = Uniform()
 
     def seek(self, cursor: Cursor, epoch: int) -> int:
@@ -205,14 +212,17 @@ class _Map(FunctionStage[Made]):
             self._uniform.check(made.structure, made.columns)
         except RowError as fault:
             raise self.site.data_error(chunk.index, fault.text) from None
+        if chunk.index == 0:
+            _warn_of_none(self._last, made)
         return made.at(Cursor(self.state_of(chunk)))
 
 
 class _Mapped(Access):
-    def __init__(self, inner: Access, apply: _Function) -> None:
+    def __init__(self, inner: Access, apply: _Function, last: Call) -> None:
         super().__init__(inner.length)
         self._inner = inner
         self._apply = apply
+        self._unseen: Call | None = last
 
     def origin(self, row: int, epoch: int) -> str | None:
         """The row that it was made of."""
@@ -225,4 +235,16 @@ class _Mapped(Access):
             raise error
         if made is None:
             raise InternalError("a mapped read made no rows and no error")
+        if self._unseen is not None:
+            call, self._unseen = self._unseen, None
+            _warn_of_none(call, made)
         return made
+
+
+def _warn_of_none(call: Call, first: Block) -> None:
+    """None is an element like any other, but most functions that return it were to return something else."""
+    column = first.columns[0] if first.structure.is_leaf else None
+    if isinstance(column, Objects) and column.values.ndim == 1 and column.values[0] is None:
+        warnings.warn(
+            f"{call.site}: {call.name} returned None for the first element: is a return missing?", stacklevel=2
+        )

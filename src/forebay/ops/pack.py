@@ -6,7 +6,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from forebay.block import LEAF, Block, Column, Cursor, Structure, TensorSpec, concat_blocks
+from forebay.block import (
+    LEAF,
+    Block,
+    Column,
+    Cursor,
+    Structure,
+    TensorSpec,
+    column_from_rows,
+    concat_blocks,
+    with_dtype,
+)
 from forebay.block.dense import Dense
 from forebay.block.ragged import Ragged
 from forebay.block.spec import OBJECT
@@ -84,7 +94,13 @@ class _Pack(Operator):
         if not block.structure.is_leaf:
             raise self._not(0, f"has the structure {block.structure}")
         column = block.columns[0]
+        if column.dtype == OBJECT:
+            # Where there were empty lists in the block that these rows are of.
+            column = column_from_rows(with_dtype(column).rows())
         values, lengths = _flat(column)
+        if values is not None and not len(values) and column.value_dtype == OBJECT:
+            # Nothing but empty lists: those with something in them would be int64.
+            values = values.astype(np.int64)
         if values is None or values.dtype.kind not in "iu":
             raise self._not(0, "has no whole numbers, or None among them")
         if self._node.end is None:

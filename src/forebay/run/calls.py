@@ -23,6 +23,7 @@ from forebay.block.leaf import detached, element_bytes
 from forebay.errors import ForebayError, FunctionError
 from forebay.run.keys import Generators, key_of
 from forebay.run.operator import Site
+from forebay.run.shown import shown, shown_row
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,9 +122,12 @@ class RowCalls:
         error = None
         if len(self._calls) > 1:
             _, error = self._step_by_step(block.slice(row, row + 1), indices[row : row + 1], 0)
+        if error is not None:
+            return error
         # If it went well this time, the function does not depend on its arguments alone.
         call = self._calls[-1]
-        return error or call.site.function_error(int(indices[row]), call.name, cause)
+        element = shown_row(block, row) if len(self._calls) == 1 else None
+        return call.site.function_error(int(indices[row]), call.name, cause, element)
 
     def _step_by_step(self, block: Block, indices: Indices, epoch: int) -> tuple[list[Any], ForebayError | None]:
         self._rekey(epoch)
@@ -133,11 +137,13 @@ class RowCalls:
         left = self._most_bytes
         done = 0
         index = 0
+        given = None
         try:
             for index, element in zip(indices.tolist(), block.private().elements()):
                 done = 0
                 value, several = element, unpacks
                 for function, generators, normalize in steps:
+                    given = value
                     arguments = value if several else (value,)
                     if generators is not None:
                         arguments = (*arguments, generators.at(index))
@@ -154,7 +160,7 @@ class RowCalls:
             return results, self._calls[done].site.data_error(index, error.text)
         except Exception as error:
             call = self._calls[done]
-            return results, call.site.function_error(index, call.name, error)
+            return results, call.site.function_error(index, call.name, error, shown(given))
         return results, None
 
     def _rekey(self, epoch: int) -> None:
@@ -179,7 +185,8 @@ class ColumnCalls:
         except RowError as error:
             failure: ForebayError = self._call.site.data_error(int(indices[0]), error.text)
         except Exception as error:
-            failure = self._call.site.function_error(int(indices[0]), self._call.name, error)
+            element = shown_row(block, 0) if block.rows == 1 else None
+            failure = self._call.site.function_error(int(indices[0]), self._call.name, error, element)
         if block.rows == 1:
             return None, failure
         # Halve until the failing row stands alone, so that the error names it and the rows before it come out.

@@ -91,6 +91,8 @@ class Faults:
         if isinstance(error, FileError):
             made = FileError(error.path, error.reason + why, error.offset, error.step)
             made.__cause__ = error
+        elif isinstance(error, FunctionError):
+            made = error.again(f"{error.args[0]}{why}")
         else:
             made = FunctionError(f"{error}{why}")
             made.__cause__ = error.__cause__

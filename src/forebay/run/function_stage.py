@@ -14,7 +14,9 @@ from forebay.run.stage import Chunk, Stage
 
 P = TypeVar("P")
 
-Tried = tuple[P, tuple[int, ForebayError | None] | None, list[tuple[int, str | FileError]]]
+Fault = FunctionError | FileError
+
+Tried = tuple[P, tuple[int, ForebayError | None] | None, list[tuple[int, Fault]]]
 """What was made of a chunk; the row that it ended before, if it did, and why, unless it simply was enough; which rows
 failed and are left out of it, and how."""
 
@@ -85,11 +87,14 @@ class FunctionStage(Stage[Tried[P]], Generic[P]):
         self._before = self._faults.count
         for missing, (row, what) in enumerate(failed):
             if self._faults.full:
-                made, end = self.first(made, row, missing), (row, self._too_many(chunk, row, str(what)))
+                made, end = self.first(made, row, missing), (row, self._too_many(chunk, row, what))
                 break
-            told = isinstance(what, str) and self._faults.told
-            self._faults.add(f"{what}{self._origin(chunk, row)}" if told else what)
-        failure = None if end is None or end[1] is None else self._with_origin(chunk, end[0], end[1])
+            if self._faults.told:
+                self._tell_origin(chunk, row, what)
+            self._faults.add(what)
+        failure = None if end is None else end[1]
+        if end is not None and failure is not None:
+            self._tell_origin(chunk, end[0], failure)
         return self.made(chunk, made, failure)
 
     def left(self, chunk: Chunk[Tried[P]], result: Tried[P]) -> int:
@@ -97,30 +102,23 @@ class FunctionStage(Stage[Tried[P]], Generic[P]):
         end = result[1]
         return chunk.block.rows - end[0] if end is not None and end[1] is None else 0
 
-    def _origin(self, chunk: Chunk[Tried[P]], row: int) -> str:
-        """What to add about where a row comes from."""
-        origin = self.inputs[0].origin(chunk.block.cursor.after(row))
-        return "" if origin is None else f" (the element is from {origin})"
+    def _tell_origin(self, chunk: Chunk[Tried[P]], row: int, error: ForebayError) -> None:
+        """Add where the row comes from."""
+        if isinstance(error, FunctionError):
+            error.origin = self.inputs[0].origin(chunk.block.cursor.after(row))
 
-    def _with_origin(self, chunk: Chunk[Tried[P]], row: int, error: ForebayError) -> ForebayError:
-        if not isinstance(error, FunctionError):
-            return error
-        told = FunctionError(f"{error}{self._origin(chunk, row)}")
-        told.__cause__ = error.__cause__
-        return told
-
-    def _too_many(self, chunk: Chunk[Tried[P]], row: int, text: str) -> ForebayError:
+    def _too_many(self, chunk: Chunk[Tried[P]], row: int, told: Fault) -> ForebayError:
         """The error of a row, found by calling the function for it once more: of most, only the text is needed."""
         block, numbers = self.argument(chunk.block), self.numbers(chunk.block, chunk.index)
         _, error = self._make()(block.slice(row, row + 1), numbers[row : row + 1], self._epoch)
-        return self._faults.refused(error or FunctionError(text))
+        return self._faults.refused(error or told)
 
 
-def _of_a_row(error: ForebayError) -> bool:
-    """Whether it is the function that failed, and for one row."""
+def _of_a_row(error: ForebayError) -> Fault | None:
+    """The error, if it is the function that failed, and for one row."""
     if isinstance(error, FunctionError):
-        return not error.together
-    return isinstance(error, FileError) and not isinstance(error, RemoteError)
+        return None if error.together else error
+    return error if isinstance(error, FileError) and not isinstance(error, RemoteError) else None
 
 
 def _trying(make: Callable[[], RowsFunction[P]], skips: bool) -> Callable[..., Tried[P]]:
@@ -133,18 +131,20 @@ def _stop_at_failure(function: RowsFunction[P], block: Block, indices: Indices, 
     return made, (rows, error) if rows < block.rows else None, []
 
 
-def _brief(error: ForebayError) -> str | FileError:
-    """What of an error goes back from a worker: its text, or which file is at fault, and never what it refers to."""
+def _brief(error: Fault) -> Fault:
+    """What of an error goes back from a worker: what it says, and never what it refers to."""
     if isinstance(error, FileError):
         return FileError(error.path, error.reason[:_LONGEST], error.offset, error.step)
-    return str(error)[:_LONGEST]
+    brief = FunctionError(str(error.args[0])[:_LONGEST])
+    brief.element = error.element
+    return brief
 
 
 def _skip_failing(function: RowsFunction[P], block: Block, indices: Indices, epoch: int) -> Tried[P]:
     """Go on behind each row that fails. Only failures of the function count, not results that do not fit together:
     which of them are at fault depends on which was first."""
     parts: list[P | None] = []
-    failed: list[tuple[int, str | FileError]] = []
+    failed: list[tuple[int, Fault]] = []
     at, some = 0, block.rows
     while at < block.rows:
         end = min(at + some, block.rows)
@@ -152,15 +152,16 @@ def _skip_failing(function: RowsFunction[P], block: Block, indices: Indices, epo
         rows = function.count(made)
         if rows:
             parts.append(made)
-        if error is not None and not _of_a_row(error):
-            return function.join(parts), (at + rows, error), failed
         if error is None and at + rows < end:
             return function.join(parts), (at + rows, None), failed
         if error is None:
             at, some = end, 2 * some
             continue
+        fault = _of_a_row(error)
+        if fault is None:
+            return function.join(parts), (at + rows, error), failed
         parts.append(None)
-        failed.append((at + rows, _brief(error)))
+        failed.append((at + rows, _brief(fault)))
         # A function on whole columns fails for all rows it is given. Where one failed others may, so that they come in
         # small pieces at first: all the rows behind each failure would be the square of their number.
         at, some = at + rows + 1, max(1, rows)

@@ -42,14 +42,18 @@ class Site:
         """The error for an element that cannot go through this operator."""
         return DataError(f"{self}, element {index}: {text}")
 
-    def function_error(self, index: int, function: str, cause: Exception) -> ForebayError:
-        """The error for a user's function that raised. A file that cannot be read is told as what it is."""
+    def function_error(self, index: int, function: str, cause: Exception, element: str | None = None) -> ForebayError:
+        """The error for a user's function that raised, called with what `element` tells in short.
+
+        A file that cannot be read is told as what it is.
+        """
         if isinstance(cause, FileError):
             failure = cause.read_by(f"{self}, element {index}")
             failure.__cause__ = cause
             return failure
         error = FunctionError(f"{self}, element {index}: {function} raised {type(cause).__name__}: {_text(cause)}")
         error.__cause__ = cause
+        error.element = element
         return error
 
 

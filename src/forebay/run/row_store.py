@@ -77,7 +77,9 @@ class _Slots:
         if values is None:
             shape, dtype = (rows.shape[1:], rows.dtype) if rows is not None else ((), np.dtype(object))
             values = np.empty((0, *shape), dtype)
-        if values.dtype != object and (rows is None or rows.shape[1:] != values.shape[1:]):
+        if values.dtype != object and (
+            rows is None or rows.shape[1:] != values.shape[1:] or rows.dtype != values.dtype
+        ):
             # Filled one by one: NumPy would take equal arrays in a list for one array of higher rank.
             values = np.fromiter(values, object, len(values))
         self._values = values = _grown(values, int(slots.max()) + 1)

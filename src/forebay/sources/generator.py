@@ -19,6 +19,9 @@ from forebay.plan.node import UNKNOWN, Build, Node
 from forebay.run import Operator, Pace, Setup
 from forebay.run.pace import ENOUGH_BLOCKS
 
+_OTHERS = frozenset({"TensorSpec", "ShapeDtypeStruct"})
+"""Classes of other libraries that have a shape and a dtype and mean the same."""
+
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Generator(Node):
@@ -39,9 +42,8 @@ class Generator(Node):
         if not isinstance(self.args, (tuple, list)):
             raise PlanError(f"from_generator(args={self.args!r}): args must be a tuple of arguments")
         if self.output_signature is not None:
-            for leaf in flatten(self.output_signature, (TensorSpec,))[0]:
-                if not isinstance(leaf, TensorSpec):
-                    raise PlanError(f"from_generator(output_signature=...): {leaf!r} is not a TensorSpec")
+            leaves, structure = flatten(self.output_signature, (TensorSpec,))
+            object.__setattr__(self, "output_signature", structure.unflatten([_spec(leaf) for leaf in leaves]))
 
     def cardinality(self) -> int:
         """Nobody knows before it has ended."""
@@ -188,6 +190,20 @@ def _cast(spec: TensorSpec, value: Any, named: str) -> Any:
     if spec.shape is not None and not spec.accepts(shape, spec.dtype):
         raise RowError(0, f"{named} has shape {shape}, output_signature says {spec.shape}")
     return value
+
+
+def _spec(leaf: Any) -> TensorSpec:
+    """A spec of ours, or what one of tf.data's or JAX's says."""
+    if isinstance(leaf, TensorSpec):
+        return leaf
+    if type(leaf).__name__ not in _OTHERS:
+        raise PlanError(f"from_generator(output_signature=...): {leaf!r} is not a forebay.TensorSpec")
+    shape = leaf.shape
+    dtype = BYTES if getattr(leaf.dtype, "name", "") == "string" else leaf.dtype
+    return TensorSpec(
+        None if shape is None or getattr(shape, "rank", 0) is None else tuple(shape),
+        getattr(dtype, "as_numpy_dtype", dtype),
+    )
 
 
 def signature_from_types(types: Any, shapes: Any) -> Any:

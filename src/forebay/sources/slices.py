@@ -16,6 +16,7 @@ from forebay.block import (
     column_from_array,
     column_from_rows,
     flatten,
+    with_dtype,
 )
 from forebay.block.objects import Objects
 from forebay.errors import PlanError
@@ -147,7 +148,7 @@ def _sliced(call: str, path: str, leaf: Any) -> Column:
     data = as_column_data(call, path, leaf)
     column = _column(call, path, partial(column_from_array, data, owned=False), data)
     check_not_mixed(call, path, data, column)
-    return column
+    return with_dtype(column)
 
 
 def _column(call: str, path: str, make: Callable[[], Column], rows: Any = None) -> Column:

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from forebay.block import Column, Indices, RowError, column_from_rows
+from forebay.block import Column, Indices, RowError, column_from_rows, with_dtype
 from forebay.block.dense import Dense
 from forebay.block.leaf import leaf_shape
 from forebay.block.objects import Objects
@@ -32,6 +32,7 @@ def encode(leaf: Leaf, column: Column) -> Any:
         if not present:
             return pa.nulls(len(column), leaf.arrow_type)
         column = column_from_rows(present)
+    column = with_dtype(column, leaf.dtype)
     try:
         array = _assemble(leaf, *_flat(leaf, column))
     except ValueError as error:

@@ -10,9 +10,10 @@ import numpy as np
 
 from forebay.block import Column, RowError, TensorSpec
 from forebay.block.build import misfit
-from forebay.block.leaf import leaf_dtype, leaf_shape
+from forebay.block.leaf import is_bare, leaf_dtype, leaf_shape
 from forebay.block.objects import Objects
 from forebay.block.spec import OBJECT, TEXT, NoneSpec
+from forebay.errors import an
 from forebay.storage.arrow import arrow
 from forebay.storage.values import is_text, parts, storable, value_type
 
@@ -94,11 +95,21 @@ class Leaf:
             return NoneSpec()
         return TensorSpec((), OBJECT) if self.nullable else TensorSpec(self.shape, self.dtype)
 
+    @property
+    def _is_bare(self) -> bool:
+        """Whether there are but empty lists, as far as one can tell."""
+        return self.dtype == np.float64 and self.shape is not None and 0 in self.shape
+
     def merged(self, other: "Leaf") -> "Leaf":
         """What this leaf and another have in common. RowError if their dtypes differ."""
         if self.is_none or other.is_none:
             known = self if other.is_none else other
             return Leaf(self.name, known.dtype, known.shape, True)
+        if self._is_bare or other._is_bare:
+            known = self if other._is_bare else other
+            return Leaf(
+                self.name, known.dtype, common_shape([self.shape, other.shape]), self.nullable or other.nullable
+            )
         dtype = other.dtype if self.dtype == OBJECT else self.dtype
         if other.dtype not in (dtype, OBJECT) or (OBJECT in (self.dtype, other.dtype) and not _of_strings(dtype)):
             raise RowError(0, misfit(other.dtype, self.dtype))
@@ -142,6 +153,8 @@ def leaf_of_column(name: str, column: Column) -> Leaf:
         return _checked(Leaf(name, column.dtype, column.spec.shape))
     rows, dtype = column.rows(), column.value_dtype
     present = [value for value in rows if value is not None]
+    if dtype == OBJECT and any(map(is_bare, present)):
+        dtype = np.dtype(np.float64)
     for row, value in enumerate(rows):
         empty = isinstance(value, np.ndarray) and not value.size and _of_strings(dtype)
         if value is not None and leaf_dtype(value) == OBJECT and not empty:
@@ -164,7 +177,7 @@ def _described(value: Any) -> str:
     if isinstance(value, np.ndarray):
         kinds = sorted({type(item).__name__ for item in value.flat})
         return f"an array of objects ({', '.join(kinds) or 'none'})"
-    return f"a {type(value).__name__}"
+    return an(type(value).__name__)
 
 
 def _checked(leaf: Leaf) -> Leaf:

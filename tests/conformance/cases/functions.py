@@ -40,6 +40,11 @@ def _ragged():
     return range_(8).map(lambda i: np.arange(i * 5 % 4))
 
 
+def _few(i):
+    # As a tokenizer gives for lines of which some are blank, the first one too.
+    return [1] * (i * 5 % 4)
+
+
 def _countdown(n):
     return range_(n, 0, -1)
 
@@ -71,6 +76,19 @@ CASES = [
         "map.to_bool",
         lambda: range_(6).map(lambda i: bool(i % 2)),
         scalars((bool(i % 2) for i in range(6)), bool),
+    ),
+    Case(
+        "map.to_lists_some_empty",
+        lambda: range_(12).map(_few),
+        lambda: [np.array(_few(i), np.int64 if _few(i) else np.float64) for i in range(12)],
+    ),
+    Case(
+        "map.of_lists_some_empty",
+        lambda: range_(12).map(_few).map(lambda row: (row[:2], row.dtype.name)),
+        lambda: [
+            (np.array(_few(i)[:2], np.int64 if _few(i) else np.float64), "int64" if _few(i) else "float64")
+            for i in range(12)
+        ],
     ),
     Case("map.to_string", lambda: range_(6).map(lambda i: f"row {i}"), [f"row {i}" for i in range(6)]),
     Case(
