@@ -65,12 +65,15 @@ def random_flip_up_down(image: Any, rng: "np.random.Generator") -> Image:
 def _flipped(call: str, image: Any, rng: Any, *, upside_down: bool) -> Image:
     """All images turned round or, with `rng`, those that it picks."""
     images, single = as_batch(call, image)
+    marks = np.ones(len(images), bool)
     if call.startswith("random"):
-        marks = generator(call, rng).integers(0, 2, len(images)).astype(bool)
-        if single and not marks[0]:
-            return images[0]
-    else:
-        marks = np.ones(len(images), bool)
+        drawn = generator(call, rng)
+        # One number by itself is the same number at a quarter of the price.
+        if single and not drawn.integers(0, 2):
+            unturned: Image = images[0]
+            return unturned
+        if not single:
+            marks = drawn.integers(0, 2, len(images)).astype(bool)
     made = aligned_empty(images.shape, images.dtype)
     flip(images, marks, upside_down, made)
     return made[0] if single else made
