@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from forebay.block.aligned import joined
-from forebay.block.column import Column, Indices, RowError
+from forebay.block.column import Column, Indices, MissingError, RowError
 from forebay.block.dense import Dense
 from forebay.block.leaf import NUMBERS, array_from_list, as_leaf, leaf_dtype, leaf_shape
 from forebay.block.objects import Objects
@@ -198,7 +198,7 @@ def _fold_rows(rows: list[Any], start: int, size: int) -> Any:
         return None
     if any(missing):
         odd = missing.index(not missing[0])
-        raise RowError(start + odd, "is None in some elements of the batch and a value in others")
+        raise MissingError(start + odd, "is None in some elements of the batch and a value in others")
     column = column_from_rows(group)
     if isinstance(column, Objects):
         for i, row in enumerate(group):
