@@ -27,8 +27,8 @@ class TextSources:
         """The paths of all files that match a pattern, or one of several.
 
         The files are looked for once, when the dataset is made. ``*`` and ``?`` stand for what is within one folder,
-        ``**`` for any folders; hidden files count, but not those that Forebay itself puts beside others (``.fbindex``, and
-        what is being written). Where two patterns match one file, it comes twice.
+        ``**`` for any folders; hidden files count, but not those that Forebay itself puts beside others (``.fbindex``,
+        and what is being written). Where two patterns match one file, it comes twice.
 
         Args:
             file_pattern: a pattern, a list of patterns, or a dataset of them. Patterns may be URLs that fsspec knows.
