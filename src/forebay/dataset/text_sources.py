@@ -1,6 +1,5 @@
 """Datasets of files that are named by a pattern: ``list_files``, ``from_csv``, ``from_json``, ``from_npy``."""
 
-import glob
 import os
 from collections.abc import Mapping, Sequence
 from functools import partial
@@ -290,13 +289,13 @@ def _arrays(path: Any, name: str | None) -> "Dataset[Any]":
 def _matching(call: str, pattern: Any) -> list[str]:
     """Paths of the files that patterns stand for; FileError if there are none."""
     from forebay.sources.files import paths_of
-    from forebay.storage.listing import matching
+    from forebay.storage.listing import is_pattern, matching
 
     patterns = paths_of(call, pattern)
     found = [path for each in patterns for path in matching(each)]
     if not patterns:
         raise PlanError(f"{call}({pattern!r}): there is no file; give at least one")
     if not found:
-        reason = "there is no file that matches" if any(map(glob.has_magic, patterns)) else "there is no such file"
+        reason = "there is no file that matches" if any(map(is_pattern, patterns)) else "there is no such file"
         raise FileError(", ".join(patterns), reason, step=f"{call} at {caller()}")
     return found

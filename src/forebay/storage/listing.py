@@ -15,6 +15,11 @@ from forebay.storage.side_files import is_side_file
 T = TypeVar("T")
 
 
+def is_pattern(name: str) -> bool:
+    """Whether it may stand for other names than itself."""
+    return glob.has_magic(name)
+
+
 def matching(pattern: str, side_files: bool = False) -> list[str]:
     """The paths that match, in order. ``*`` and ``?`` stay within a folder, ``**`` does not; hidden files count.
 
