@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import decimal
-import gzip
 import os
-import re
 import subprocess
 import sys
 from pathlib import Path
@@ -283,31 +281,6 @@ def test_broken_arrow_files_are_named(tmp_path: Path, content: bytes) -> None:
     (tmp_path / "a.arrow").write_bytes(content)
     with pytest.raises(fb.FileError, match="no Arrow file"):
         list(Dataset.from_arrow(tmp_path / "a.arrow"))
-
-
-@pytest.mark.parametrize("read", [Dataset.from_arrow, Dataset.from_parquet])
-def test_files_of_other_formats_are_told_as_what_they_are(tmp_path: Path, read: Any) -> None:
-    path = tmp_path / "a"
-    other = "parquet" if read is Dataset.from_arrow else "arrow"
-    getattr(Dataset.range(300), f"to_{other}")(path)
-    with pytest.raises(fb.FileError, match=f"(?i){re.escape(str(path))}: is an? {other} file: .*from_{other}"):
-        list(read(path))
-    path.write_bytes(gzip.compress(b"x" * 100))
-    with pytest.raises(fb.FileError, match=r"is compressed with gzip: unpack it"):
-        list(read(path))
-    path.write_bytes(b"x,y\n1,2\n" * 100)
-    with pytest.raises(fb.FileError, match=r"is no (Arrow|Parquet) file"):
-        list(read(path))
-
-
-@pytest.mark.parametrize("name", ["a.arrow", "a.arrows"])
-def test_streams_of_old_are_read(tmp_path: Path, name: str) -> None:
-    options = pa.ipc.IpcWriteOptions(use_legacy_format=True)
-    table = pa.table({"x": [1, 2, 3]})
-    with pa.ipc.new_stream(str(tmp_path / name), table.schema, options=options) as writer:
-        writer.write_table(table)
-    assert (tmp_path / name).read_bytes()[:4] != b"\xff" * 4
-    assert [int(row["x"]) for row in Dataset.from_arrow(tmp_path / name)] == [1, 2, 3]
 
 
 def test_files_have_to_be_alike(tmp_path: Path) -> None:
