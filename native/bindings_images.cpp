@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "bindings.hpp"
+#include "flip.hpp"
 #include "jpeg.hpp"
 #include "resize.hpp"
 
@@ -45,6 +46,40 @@ void resize(Images<const In> in, Starts row_starts, Weights row_weights, Starts 
   const forebay::Taps columns = taps(column_starts, column_weights, in.shape(2), out.shape(2));
   nb::gil_scoped_release unlocked;
   forebay::resize(in.data(), in.shape(0), in.shape(1), in.shape(2), in.shape(3), rows, columns, out.data());
+}
+
+// Any values in any order in memory, which cannot all be had as arrays of nanobind's.
+class Strided {
+ public:
+  Strided(nb::handle of, int flags) {
+    if (PyObject_GetBuffer(of.ptr(), &view_, flags) != 0) throw nb::python_error();
+  }
+  ~Strided() { PyBuffer_Release(&view_); }
+  Strided(const Strided&) = delete;
+  Strided& operator=(const Strided&) = delete;
+
+  const Py_buffer* operator->() const { return &view_; }
+
+ private:
+  Py_buffer view_;
+};
+
+void flip(nb::handle images, nb::ndarray<const bool, nb::ndim<1>, nb::c_contig, nb::device::cpu> marks,
+          bool upside_down, nb::handle out) {
+  const Strided from(images, PyBUF_STRIDES);
+  const Strided to(out, PyBUF_WRITABLE | PyBUF_ND);
+  if (from->ndim != 4 || to->ndim != 4) throw std::invalid_argument("images have four axes");
+  forebay::ImageView view{static_cast<const std::uint8_t*>(from->buf), {}, {}, static_cast<std::size_t>(from->itemsize)};
+  for (int axis = 0; axis < 4; ++axis) {
+    if (from->shape[axis] != to->shape[axis]) throw std::invalid_argument("images and out differ in shape");
+    view.shape[axis] = static_cast<std::size_t>(from->shape[axis]);
+    view.strides[axis] = from->strides[axis];
+  }
+  if (from->itemsize != to->itemsize) throw std::invalid_argument("images and out differ in dtype");
+  if (marks.size() != view.shape[0]) throw std::invalid_argument("there is a mark for every image");
+  const forebay_bindings::Unlocked unlocked(static_cast<std::size_t>(to->len));
+  forebay::flip(view, reinterpret_cast<const std::uint8_t*>(marks.data()), upside_down,
+                static_cast<std::uint8_t*>(to->buf));
 }
 
 using Size = std::pair<std::size_t, std::size_t>;
@@ -92,6 +127,7 @@ void bind_images(nb::module_& m) {
   m.def("resize", &resize<std::uint8_t, float>, in, a, b, c, d, out);
   m.def("resize", &resize<float, std::uint8_t>, in, a, b, c, d, out);
   m.def("resize", &resize<float, float>, in, a, b, c, d, out);
+  m.def("flip", &flip, nb::arg("images"), nb::arg("marks").noconvert(), nb::arg("upside_down"), nb::arg("out"));
   const nb::arg e("colour_row_starts"), f("colour_row_weights"), g("colour_column_starts"), h("colour_column_weights");
   nb::class_<forebay::JpegPlanes>(m, "JpegPlanes")
       .def(nb::init<>())

@@ -202,7 +202,7 @@ def test_list_files(tmp_path: Path) -> None:
     both = [str(tmp_path / "a*"), str(tmp_path / "*.txt")]
     expected = [each.decode() for each in theirs(tf.data.Dataset.list_files(both, shuffle=False))]
     assert list(fb.Dataset.list_files(both, shuffle=False)) == expected
-    with pytest.raises(fb.PlanError, match="no file that matches"):
+    with pytest.raises(fb.FileError, match="no file that matches"):
         fb.Dataset.list_files(str(tmp_path / "none*"))
 
 

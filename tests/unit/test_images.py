@@ -226,6 +226,19 @@ def test_what_is_drawn_follows_the_element_and_nothing_else() -> None:
         assert any(np.array_equal(cut, place) or np.array_equal(cut, place[:, ::-1]) for place in places)
 
 
+@pytest.mark.parametrize("seed", range(20))
+def test_one_image_is_drawn_for_as_a_batch_of_one(seed: int) -> None:
+    image = picture(9, 8)
+    for call in (
+        lambda x, rng: fb.image.random_crop(x, (3, 2), rng),
+        fb.image.random_flip_left_right,
+        fb.image.random_flip_up_down,
+    ):
+        one, batch = np.random.default_rng(seed), np.random.default_rng(seed)
+        np.testing.assert_array_equal(call(image, one), call(image[None], batch)[0])
+        assert one.random() == batch.random()
+
+
 @settings(max_examples=40, deadline=None)
 @given(st.integers(0, 5), st.integers(1, 6), st.integers(1, 6), st.integers(0, 2**32))
 def test_a_batch_is_treated_image_by_image(count: int, height: int, width: int, seed: int) -> None:

@@ -41,6 +41,26 @@ def test_list_files_shuffles_anew_and_states_fit_moved_files(tmp_path: Path) -> 
     assert start + list(moved) == epochs[0]
 
 
+def test_files_of_forebays_own_are_no_data(tmp_path: Path) -> None:
+    with fb.io.TFRecordWriter(str(tmp_path / "t-0.tfrecord")) as writer:
+        writer.write(b"record")
+    data = [str(tmp_path / "t-0.tfrecord")]
+    assert len(fb.TFRecordDataset(data, index=True)) == 1
+    index = str(tmp_path / "t-0.tfrecord.fbindex")
+    assert os.path.exists(index)
+    for name in ("t-0.tfrecord.fbindex.123", ".t-1.tfrecord.forebay-0a1b2c3d"):
+        written(tmp_path / name, b"half")
+    (tmp_path / ".saved.forebay-001122334455" / "data").mkdir(parents=True)
+    written(tmp_path / ".saved.forebay-001122334455" / "data" / "part", b"half")
+    for pattern in ("t-*", "*", "**"):
+        found = fb.Dataset.list_files(str(tmp_path / pattern), shuffle=False)
+        assert [path for path in found if os.path.isfile(path)] == data
+    assert list(fb.TFRecordDataset(fb.Dataset.list_files(str(tmp_path / "t-*")))) == [b"record"]
+    # Who asks for them gets them.
+    assert list(fb.Dataset.list_files(str(tmp_path / "*.fbindex"))) == [index]
+    assert list(fb.Dataset.list_files(index)) == [index]
+
+
 def test_names_that_look_like_patterns(tmp_path: Path) -> None:
     path = written(tmp_path / "[x].jsonl", b'{"x": 1}\n')
     assert list(fb.Dataset.from_json(path)) == [{"x": 1}]

@@ -165,7 +165,7 @@ REFUSED: dict[str, Callable[[str], Any]] = {
     "there is no column 7": lambda path: fb.Dataset.from_csv(path, select_columns=[7]),
     "the columns are": lambda path: fb.Dataset.from_csv(path, label_name="c"),
     "3 defaults for 2": lambda path: fb.Dataset.from_csv(path, column_defaults=[1, 2, 3]),
-    "no file that matches": lambda path: fb.Dataset.from_csv(f"{path}.*"),
+    r"from_csv\(\[\]\): there is no file": lambda path: fb.Dataset.from_csv([]),
     "needs a spec": lambda path: fb.Dataset.from_json(fb.Dataset.list_files(path)),
     "there is no leaf 'y'": lambda path: fb.Dataset.from_json(path, {"x": int}, defaults={"y": 1}),
     "not int64": lambda path: fb.Dataset.from_json(path, {"x": int}, defaults={"x": "a"}),
@@ -179,6 +179,16 @@ def test_refused_on_the_line_that_asks_for_it(reason: str, tmp_path: Path) -> No
     path = written(tmp_path / "a", b"a,b\n1,2\n")
     with pytest.raises(fb.PlanError, match=reason):
         REFUSED[reason](path)
+
+
+@pytest.mark.parametrize("build", [fb.Dataset.from_csv, fb.Dataset.from_json, fb.Dataset.list_files])
+def test_files_that_are_not_there(build: Any, tmp_path: Path) -> None:
+    for name, reason in (("a", "there is no such file"), ("a*", "there is no file that matches")):
+        path = str(tmp_path / name)
+        with pytest.raises(fb.FileError, match=reason) as caught:
+            build(path)
+        assert caught.value.path == path
+        assert f"{build.__name__} at test_text_files.py:" in str(caught.value)
 
 
 def test_from_csv_finds_names_and_types(tmp_path: Path) -> None:

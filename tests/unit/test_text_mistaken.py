@@ -28,15 +28,23 @@ def arrow(path: Path) -> None:
     Dataset.from_tensor_slices({"x": [1, 2]}).to_arrow(path)
 
 
+def index(path: Path) -> Path:
+    with fb.io.TFRecordWriter(str(path)) as writer:
+        writer.write(b"record")
+    assert len(fb.TFRecordDataset(str(path), index=True)) == 1
+    return path.with_name(f"{path.name}.fbindex")
+
+
 WRITERS: dict[str, Callable[[Path], Any]] = {
     "read it with Dataset.from_parquet": parquet,
     "read it with Dataset.from_arrow": arrow,
-    "read it with Dataset.from_npy": lambda path: path.write_bytes(b"\x93NUMPY\1\0"),
+    "read it with Dataset.from_npy": lambda path: path.write_bytes(b"\x93NUMPY\1\0" + bytes(40)),
     "read it with SqlDataset": lambda path: path.write_bytes(b"SQLite format 3\0..."),
     "read it with compression_type='GZIP'": lambda path: path.write_bytes(gzip.compress(b"x\n1\n")),
     "is a zip archive: unpack it": archive,
-    "is compressed with zstd: Forebay reads gzip": lambda path: path.write_bytes(b"\x28\xb5\x2f\xfd\0\0\0"),
-    "is compressed with bzip2": lambda path: path.write_bytes(b"BZh91AY&SY\0"),
+    "is compressed with zstd: Forebay reads gzip": lambda path: path.write_bytes(b"\x28\xb5\x2f\xfd" + bytes(40)),
+    "is the index of another file": lambda path: index(path.parent / "other.tfrecord").rename(path),
+    "is compressed with bzip2": lambda path: path.write_bytes(b"BZh91AY&SY" + bytes(40)),
 }
 READERS: dict[str, Callable[..., Dataset[Any]]] = {
     "csv": Dataset.from_csv,
@@ -45,6 +53,8 @@ READERS: dict[str, Callable[..., Dataset[Any]]] = {
     "objects": Dataset.from_json,
     "lines": fb.TextLineDataset,
     "indexed": lambda path, **more: fb.TextLineDataset(path, index=True, **more),
+    "tfrecord": fb.TFRecordDataset,
+    "indexed tfrecord": lambda path, **more: fb.TFRecordDataset(path, index=True, **more),
 }
 
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 import forebay as fb
 from forebay._native import crc32c
-from forebay.storage.row_index import SUFFIX
+from forebay.storage.side_files import index_of
 from unit.lazy_tensorflow import tf
 
 RECORDS = [bytes([i % 256]) * (i * 37 % 300) for i in range(500)]
@@ -139,7 +139,7 @@ class TestIndex:
     def test_it_is_kept_and_used_and_made_again(self, tmp_path: Path) -> None:
         (name,) = files(tmp_path, 30)
         everything = list(fb.TFRecordDataset(name, index=True))
-        kept = Path(name + SUFFIX)
+        kept = Path(index_of(name))
         before = kept.stat().st_ino
         assert list(fb.TFRecordDataset(name, index=True)) == everything
         assert kept.stat().st_ino == before

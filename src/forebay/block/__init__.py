@@ -2,7 +2,7 @@
 
 from forebay.block.block import Block, concat_blocks
 from forebay.block.build import array_of, column_from_array, column_from_rows, fold, unfold, with_dtype
-from forebay.block.column import Column, Indices, RowError
+from forebay.block.column import Column, Indices, MissingError, RowError
 from forebay.block.cursor import START, Cursor
 from forebay.block.normalize import Normalizer
 from forebay.block.rows import RowBuilder
@@ -17,6 +17,7 @@ __all__ = [
     "Column",
     "Cursor",
     "Indices",
+    "MissingError",
     "Normalizer",
     "RowBuilder",
     "RowError",

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from forebay.block.aligned import joined
-from forebay.block.column import Column, Indices, RowError
+from forebay.block.column import Column, Indices, MissingError, RowError
 from forebay.block.dense import Dense
 from forebay.block.leaf import NUMBERS, array_from_list, as_leaf, is_bare, leaf_dtype, leaf_shape, settled
 from forebay.block.objects import Objects
@@ -213,7 +213,7 @@ def _fold_rows(rows: list[Any], start: int, size: int) -> Any:
         return None
     if any(missing):
         odd = missing.index(not missing[0])
-        raise RowError(start + odd, "is None in some elements of the batch and a value in others")
+        raise MissingError(start + odd, "is None in some elements of the batch and a value in others")
     column = with_dtype(column_from_rows(group))
     if isinstance(column, Objects):
         for i, row in enumerate(group):

@@ -23,6 +23,10 @@ class RowError(Exception):
         self.text = text
 
 
+class MissingError(RowError):
+    """A row that is None beside others that are not, or the other way round."""
+
+
 class Column(ABC):
     """Rows of one leaf. Columns are immutable; slicing gives views."""
 

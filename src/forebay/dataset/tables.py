@@ -24,6 +24,7 @@ class TableDataset(StoredDataset[T_co]):
         columns: list[str] | None = None,
         filters: Any = None,
         *,
+        fill_nulls: Any = None,
         num_parallel_reads: int | None = None,
         on_error: str = "raise",
         max_errors: int | None = 100,
@@ -48,6 +49,9 @@ class TableDataset(StoredDataset[T_co]):
             filters: rows to keep: ``[("x", ">", 3), ("y", "in", ["a", "b"])]``, a list of such lists for alternatives,
                 or an expression as ``pyarrow.compute.field("x") > 3``. Row groups that cannot hold such rows, by
                 their statistics, are not read. Which rows there are is then not known before they have been read.
+            fill_nulls: what stands for nulls, by the columns' names, as in ``{"age": 0, "name": ""}``; or one value for
+                all columns. Dtypes stay as they are, and such columns form batches whatever is missing in them. For
+                columns of plain values; filters are applied before. By default, null is None.
             num_parallel_reads: read so many files at once, and take one row from each in turn.
             on_error: ``"skip"`` passes over row groups that cannot be read and logs them (logger "forebay"); rows are
                 then read in order. ``"raise"`` raises FileError.
@@ -73,6 +77,7 @@ class TableDataset(StoredDataset[T_co]):
             format="parquet",
             columns=columns,
             filters=filters,
+            fill_nulls=fill_nulls,
             on_error=on_error,
             max_errors=max_errors,
             by_number=index,
@@ -84,6 +89,7 @@ class TableDataset(StoredDataset[T_co]):
         source: Any,
         columns: list[str] | None = None,
         *,
+        fill_nulls: Any = None,
         num_parallel_reads: int | None = None,
         on_error: str = "raise",
         max_errors: int | None = 100,
@@ -100,6 +106,7 @@ class TableDataset(StoredDataset[T_co]):
                 is used as it is; a function that returns a ``RecordBatchReader``, called anew for every iteration; or
                 such a reader itself, which can be read only once.
             columns: names of the columns to read; all by default.
+            fill_nulls: what stands for nulls, see ``from_parquet``.
             num_parallel_reads: read so many files at once, and take one row from each in turn.
             on_error: ``"skip"`` passes over record batches of files that cannot be read, see ``from_parquet``.
             max_errors: so many faults of one file are passed over; the next one is raised. None for any number.
@@ -110,6 +117,8 @@ class TableDataset(StoredDataset[T_co]):
         >>> table = pa.table({"x": [1, 2, 3], "words": [["a"], [], ["b", "c"]]})
         >>> list(Dataset.from_arrow(table))[2]
         {'x': np.int64(3), 'words': array(['b', 'c'], dtype=object)}
+        >>> list(Dataset.from_arrow(pa.table({"age": [31, None]}), fill_nulls={"age": -1}).batch(2))
+        [{'age': array([31, -1])}]
         """
         from forebay.dataset import Dataset
         from forebay.dataset.files import files_plan
@@ -118,9 +127,15 @@ class TableDataset(StoredDataset[T_co]):
 
         step_name("from_arrow", name)
         if is_arrow(source):
-            return Dataset(arrow_source("from_arrow", source, columns, name, caller()))
+            return Dataset(arrow_source("from_arrow", source, columns, fill_nulls, name, caller()))
         read = partial(
-            Tables, format="arrow", columns=columns, on_error=on_error, max_errors=max_errors, by_number=index
+            Tables,
+            format="arrow",
+            columns=columns,
+            fill_nulls=fill_nulls,
+            on_error=on_error,
+            max_errors=max_errors,
+            by_number=index,
         )
         return Dataset(files_plan("from_arrow", source, num_parallel_reads, name, read))
 

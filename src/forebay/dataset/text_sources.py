@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from forebay.errors import PlanError
+from forebay.errors import FileError, PlanError
 from forebay.plan import Node, caller
 from forebay.plan.check import flag, step_name, whole_number
 from forebay.run.faults import MAX_ERRORS
@@ -26,7 +26,8 @@ class TextSources:
         """The paths of all files that match a pattern, or one of several.
 
         The files are looked for once, when the dataset is made. ``*`` and ``?`` stand for what is within one folder,
-        ``**`` for any folders; hidden files count. Where two patterns match one file, it comes twice.
+        ``**`` for any folders; hidden files count, but not those that Forebay itself puts beside others (``.fbindex``,
+        and what is being written). Where two patterns match one file, it comes twice.
 
         Args:
             file_pattern: a pattern, a list of patterns, or a dataset of them. Patterns may be URLs that fsspec knows.
@@ -286,13 +287,15 @@ def _arrays(path: Any, name: str | None) -> "Dataset[Any]":
 
 
 def _matching(call: str, pattern: Any) -> list[str]:
-    """Paths of the files that patterns stand for; PlanError if there are none."""
+    """Paths of the files that patterns stand for; FileError if there are none."""
     from forebay.sources.files import paths_of
-    from forebay.storage.listing import matching
+    from forebay.storage.listing import is_pattern, matching
 
     patterns = paths_of(call, pattern)
     found = [path for each in patterns for path in matching(each)]
+    if not patterns:
+        raise PlanError(f"{call}({pattern!r}): there is no file; give at least one")
     if not found:
-        listed = ", ".join(map(repr, patterns)) or "an empty list"
-        raise PlanError(f"{call}(): there is no file that matches {listed}")
+        reason = "there is no file that matches" if any(map(is_pattern, patterns)) else "there is no such file"
+        raise FileError(", ".join(patterns), reason, step=f"{call} at {caller()}")
     return found

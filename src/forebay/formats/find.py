@@ -15,7 +15,7 @@ from forebay.formats.kinds.images import IMAGES, is_image
 from forebay.formats.known import folder_format, format_of
 from forebay.storage.files import file_error, is_url
 from forebay.storage.listing import look_at, matching
-from forebay.storage.row_index import SUFFIX
+from forebay.storage.side_files import is_side_file
 
 # Beyond so many files of a folder, one is taken for what others with its ending are.
 _LOOKED_INTO = 1000
@@ -170,7 +170,7 @@ def _walk(path: str) -> Iterator[tuple[str, int, Format | None]]:
 
 
 def _hidden(path: str) -> bool:
-    return os.path.basename(path).startswith((".", "_")) or path.endswith(SUFFIX)
+    return os.path.basename(path).startswith((".", "_")) or is_side_file(path)
 
 
 def _grouped(
@@ -235,4 +235,4 @@ def _pattern(paths: tuple[str, ...], patterns: list[str]) -> str | None:
     family = glob.escape(_NUMBERS.sub("\0", paths[0])).replace("\0", "*")
     ending = os.path.splitext(plain_name(paths[0]))[1] + paths[0][len(plain_name(paths[0])) :]
     tried = [family, *patterns, *(pattern + ending for pattern in patterns)]
-    return next((each for each in tried if set(matching(each)) == set(paths)), None)
+    return next((each for each in tried if set(matching(each, side_files=True)) == set(paths)), None)

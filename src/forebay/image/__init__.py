@@ -1,15 +1,14 @@
 """Images as arrays: in another size, cut, mirrored, padded, scaled. What is called inside ``map``."""
 
 from forebay.image.decode_and_resize import DecodeAndResize, decode_and_resize
+from forebay.image.flip import flip_left_right, flip_up_down, random_flip_left_right, random_flip_up_down
 from forebay.image.resize import resize
 from forebay.image.transform import (
     center_crop,
     crop,
-    flip_left_right,
     normalize,
     pad,
     random_crop,
-    random_flip_left_right,
 )
 
 __all__ = [
@@ -18,9 +17,11 @@ __all__ = [
     "crop",
     "decode_and_resize",
     "flip_left_right",
+    "flip_up_down",
     "normalize",
     "pad",
     "random_crop",
     "random_flip_left_right",
+    "random_flip_up_down",
     "resize",
 ]

@@ -1,4 +1,4 @@
-"""Cutting, mirroring, padding and scaling images: one of shape (height, width, channels), or a batch of them.
+"""Cutting, padding and scaling images: one of shape (height, width, channels), or a batch of them.
 
 What is drawn is drawn from the generator that is handed in, which ``map(rng=True)`` seeds by the element's number.
 Every image of a batch gets draws of its own.
@@ -60,41 +60,16 @@ def random_crop(image: Any, size: tuple[int, int], rng: "np.random.Generator") -
         raise DataError(
             f"random_crop(size={(height, width)}): an image of size {images.shape[1:3]} is too small; resize or pad it"
         )
-    tops, lefts = (_generator("random_crop", rng).integers(0, most, len(images), endpoint=True) for most in room)
+    drawn = generator("random_crop", rng)
     if single:
-        return images[0, tops[0] : tops[0] + height, lefts[0] : lefts[0] + width]
+        # One number by itself is the same number at a quarter of the price.
+        top, left = (drawn.integers(0, most, endpoint=True) for most in room)
+        return images[0, top : top + height, left : left + width]
+    tops, lefts = (drawn.integers(0, most, len(images), endpoint=True) for most in room)
     made = np.empty((len(images), height, width, images.shape[3]), images.dtype)
     for each, source, top, left in zip(made, images, tops.tolist(), lefts.tolist()):
         each[...] = source[top : top + height, left : left + width]
     return made
-
-
-def flip_left_right(image: Any) -> Image:
-    """The mirror image.
-
-    >>> import forebay as fb
-    >>> fb.image.flip_left_right(np.arange(3).reshape(1, 3, 1))[0, :, 0]
-    array([2, 1, 0])
-    """
-    images, single = as_batch("flip_left_right", image)
-    mirrored = images[:, :, ::-1]
-    return mirrored[0] if single else mirrored
-
-
-def random_flip_left_right(image: Any, rng: "np.random.Generator") -> Image:
-    """The image or, as often, its mirror image.
-
-    >>> import forebay as fb
-    >>> images = fb.Dataset.from_tensor_slices(np.arange(6).reshape(2, 1, 3, 1))
-    >>> flipped = images.map(fb.image.random_flip_left_right, rng=True, seed=3)
-    >>> [each.reshape(-1).tolist() for each in flipped]
-    [[2, 1, 0], [3, 4, 5]]
-    """
-    images, single = as_batch("random_flip_left_right", image)
-    mirror = _generator("random_flip_left_right", rng).integers(0, 2, len(images)).astype(bool)
-    if single:
-        return images[0, :, ::-1] if mirror[0] else images[0]
-    return np.where(mirror[:, None, None, None], images[:, :, ::-1], images)
 
 
 def pad(
@@ -145,7 +120,8 @@ def normalize(image: Any, mean: ArrayLike, std: ArrayLike, scale: float = 1.0) -
     return made[0] if single else made
 
 
-def _generator(call: str, rng: Any) -> "np.random.Generator":
+def generator(call: str, rng: Any) -> "np.random.Generator":
+    """The generator that a function was handed; PlanError if it is anything else."""
     if not isinstance(rng, np.random.Generator):
         raise PlanError(f"{call}(rng={rng!r}): give the generator that map(rng=True) hands to a function")
     return rng

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from forebay.errors import PlanError
+from forebay.io.dense import from_ragged, from_sparse
 from forebay.io.partitions import (
     Partition,
     RowLengths,
@@ -36,6 +37,16 @@ class SparseTensor(NamedTuple):
     values: NDArray[Any]
     dense_shape: NDArray[np.int64]
 
+    def to_dense(self, default_value: Any = None) -> NDArray[Any]:
+        """The array, with `default_value` where there is no value; 0 or no bytes if it is None.
+
+        >>> sparse = SparseTensor(np.array([[0, 1], [1, 0]]), np.array([5, 6]), np.array([2, 3]))
+        >>> sparse.to_dense(-1)
+        array([[-1,  5, -1],
+               [ 6, -1, -1]])
+        """
+        return from_sparse(*self, default_value)
+
 
 class RaggedTensor(NamedTuple):
     """What ``parse_example`` makes of a ``RaggedFeature``: row i is ``values[row_splits[i]:row_splits[i + 1]]``.
@@ -45,6 +56,16 @@ class RaggedTensor(NamedTuple):
 
     values: Any
     row_splits: NDArray[Any]
+
+    def to_tensor(self, default_value: Any = None) -> NDArray[Any]:
+        """An array of rows filled up to the longest with `default_value`; 0 or no bytes if it is None.
+
+        >>> RaggedTensor(np.array([1, 2, 2]), np.array([0, 0, 1, 3])).to_tensor()
+        array([[0, 0],
+               [1, 0],
+               [2, 2]])
+        """
+        return from_ragged(*self, default_value)
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from forebay.block import Block, Cursor, Indices, RowError, concat_blocks, fold
+from forebay.block import Block, Cursor, Indices, MissingError, RowError, concat_blocks, fold
 from forebay.errors import DataError
 from forebay.plan.check import flag, keep_whole
 from forebay.plan.node import Build, Holding, Node, Sizes
@@ -174,15 +174,18 @@ def fold_block(parts: Sequence[Block], size: int) -> Block:
     """Blocks as one of batches. RowError names the leaf."""
     block = concat_blocks(parts)
     columns = []
-    for leaf, column in zip(block.structure.leaf_names(), block.columns):
+    for path, leaf, column in zip(block.structure.paths(), block.structure.leaf_names(), block.columns):
         try:
             columns.append(fold(column, size))
+        except MissingError as error:
+            cure = f"put a value in its place with map(), as 0 if x{path} is None else x{path} does"
+            text = f"{leaf} {error.text}: {cure}, or with from_parquet(fill_nulls=...) where a table is read"
+            raise MissingError(error.row, text) from None
         except RowError as error:
             raise RowError(error.row, f"{leaf} {error.text}") from None
     return Block(block.structure, columns, block.rows // size)
 
 
 def _unequal(site: Site, first: int, fault: RowError) -> DataError:
-    return site.data_error(
-        first + fault.row, f"{fault.text}; only equal elements form a batch: make them equal with map()"
-    )
+    cure = "" if isinstance(fault, MissingError) else "; only equal elements form a batch: make them equal with map()"
+    return site.data_error(first + fault.row, f"{fault.text}{cure}")

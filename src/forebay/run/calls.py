@@ -149,7 +149,7 @@ class RowCalls:
                         arguments = (*arguments, generators.at(index))
                     value = function(*arguments)
                     if normalize is not None:
-                        value = normalize(value)
+                        value = normalize.fast(value)
                         several = normalize.unpacks
                     done += 1
                 results.append(detached(value))

@@ -12,6 +12,7 @@ from forebay.errors import DataError, PlanError
 from forebay.plan.fingerprint import digest, function_name
 from forebay.plan.node import UNKNOWN, Build, Node
 from forebay.run import Access, Operator, ReadRows, Setup
+from forebay.storage.fill_nulls import checked_fills, with_fills
 from forebay.storage.table_files import cut, own_columns
 from forebay.storage.tables import TableForm, picked, table_form
 
@@ -48,7 +49,12 @@ class ArrowRows(Node):
         for name in self.form.names:
             column = self.table.column(name)
             kind = column.type
-            if column.null_count or hasattr(kind, "storage_type") or hasattr(kind, "value_type") or kind.num_fields:
+            if (
+                (column.null_count and name not in self.form.fills)
+                or hasattr(kind, "storage_type")
+                or hasattr(kind, "value_type")
+                or kind.num_fields
+            ):
                 # Nulls may be deeper than the column tells.
                 return None
             nulls[name] = False
@@ -69,7 +75,9 @@ class ArrowRows(Node):
 
     def describe(self) -> str:
         """Rows and columns, not the data."""
-        return f"{self.kind}({self.cardinality()} rows; {', '.join(self.form.names)})"
+        shown = {name: value.as_py() for name, value in self.form.fills.items()}
+        fills = f"; fill_nulls={shown}" if shown else ""
+        return f"{self.kind}({self.cardinality()} rows; {', '.join(self.form.names)}{fills})"
 
     def signature(self) -> str:
         """Rows, columns, and a digest of a few rows."""
@@ -77,7 +85,8 @@ class ArrowRows(Node):
         kinds = ", ".join(f"{name}: {kind}" for name, kind in zip(self.form.names, self.form.kinds))
         few = np.unique(np.linspace(0, rows - 1, min(rows, _SAMPLED)).astype(np.int64)) if rows else None
         sample = () if few is None else tuple(tuple(c.rows()) for c in self.access().gather(few, 0).columns)
-        return f"{self.kind}({rows} rows; {kinds})#{digest(sample)}"
+        fills = f"; fill_nulls={self.form.fills!r}" if self.form.fills else ""
+        return f"{self.kind}({rows} rows; {kinds}{fills})#{digest(sample)}"
 
 
 class _Rows(Access):
@@ -124,6 +133,7 @@ class ArrowReader(Node):
 
     make: Callable[[], Any]
     columns: tuple[str, ...] | None = None
+    fill_nulls: Any = None
 
     kind = "from_arrow"
 
@@ -131,9 +141,14 @@ class ArrowReader(Node):
         """Nobody knows before it has ended."""
         return UNKNOWN
 
+    def signature(self) -> str:
+        """With the values that fill nulls, which are in a dict, whose contents do not count by themselves."""
+        fills = "" if self.fill_nulls is None else f"#{digest(repr(self.fill_nulls))}"
+        return f"{super().signature()}{fills}"
+
     def spec(self, *inputs: Any) -> Any | None:
         """What is at hand of a reader that cannot be opened again."""
-        return self.make.spec(self.columns) if isinstance(self.make, _Once) else None
+        return self.make.spec(self.columns, self.fill_nulls) if isinstance(self.make, _Once) else None
 
     def lower(self, setup: Setup, build: Build) -> Operator:
         """From the start on."""
@@ -174,7 +189,7 @@ class _ReadBatches(Operator):
         try:
             form: TableForm | None = None
             for batch in self._node.make():
-                form = form or form_of(batch.schema, self._node.columns)
+                form = form or form_of(batch.schema, self._node.columns, self._node.fill_nulls)
                 drop = min(self._drop, batch.num_rows)
                 self._drop -= drop
                 self._row += drop
@@ -197,12 +212,12 @@ class _Once:
         self._reader = reader
         self._first = next(iter(reader), None)
 
-    def spec(self, columns: "tuple[str, ...] | None") -> Any | None:
+    def spec(self, columns: "tuple[str, ...] | None", fill_nulls: Any) -> Any | None:
         """That of the first row."""
         batch = self._first
         if batch is None or not batch.num_rows:
             return None
-        block = form_of(batch.schema, columns).block(batch.slice(0, 1))
+        block = form_of(batch.schema, columns, fill_nulls).block(batch.slice(0, 1))
         return block.structure.unflatten([column.spec for column in block.columns])
 
     def __call__(self) -> Iterator[Any]:
@@ -217,25 +232,29 @@ class _Once:
         yield from reader
 
 
-def form_of(schema: Any, columns: Any) -> TableForm:
+def form_of(schema: Any, columns: Any, fill_nulls: Any = None) -> TableForm:
     """What elements of a table with that schema are like."""
     try:
-        return table_form(schema, None if columns is None else tuple(columns), *own_columns(schema))
+        form = table_form(schema, None if columns is None else tuple(columns), *own_columns(schema))
+        return with_fills(form, schema, fill_nulls)
     except ValueError as error:
         raise PlanError(f"from_arrow(): the table {error}") from None
 
 
-def arrow_source(call: str, source: Any, columns: Any, label: str | None, where: str) -> Node:
+def arrow_source(call: str, source: Any, columns: Any, fill_nulls: Any, label: str | None, where: str) -> Node:
     """The node of Arrow data that is no file."""
     import pyarrow
+
+    fills = checked_fills(call, fill_nulls)
 
     if isinstance(source, pyarrow.RecordBatch):
         source = pyarrow.Table.from_batches([source])
     if isinstance(source, pyarrow.Table):
-        return ArrowRows(table=source, form=form_of(source.schema, columns), call=call, label=label, where=where)
+        form = form_of(source.schema, columns, fills)
+        return ArrowRows(table=source, form=form, call=call, label=label, where=where)
     chosen = None if columns is None else tuple(columns)
     if isinstance(source, pyarrow.RecordBatchReader):
-        return ArrowReader(make=_Once(source), columns=chosen, label=label, where=where)
+        return ArrowReader(make=_Once(source), columns=chosen, fill_nulls=fills, label=label, where=where)
     if callable(source):
-        return ArrowReader(make=source, columns=chosen, label=label, where=where)
+        return ArrowReader(make=source, columns=chosen, fill_nulls=fills, label=label, where=where)
     raise PlanError(f"{call}({type(source).__name__}): give files, a table, a RecordBatchReader, or a function")

@@ -20,9 +20,9 @@ from forebay.ledger import Lease
 from forebay.plan.check import flag
 from forebay.run import Setup
 from forebay.sources.files import FileIndex, FileRows
-from forebay.sources.streamed import MARK, StreamedFiles, StreamedRows
+from forebay.sources.streamed import StreamedFiles, StreamedRows
 from forebay.storage.files import Bytes, InputFile, open_file
-from forebay.storage.marks import not_text
+from forebay.storage.marks import MARK, mark_of
 
 _INDEX_PIECE = 1 << 20
 
@@ -105,7 +105,7 @@ class _IndexedLines(FileIndex):
             got = file.read_at(at, piece)
             if not got:
                 raise FileError(file.path, "has become shorter", at)
-            if at == 0 and (what := not_text(piece[:MARK].tobytes())) is not None:
+            if at == 0 and (what := mark_of(piece[:MARK].tobytes())) is not None:
                 raise FileError(file.path, what)
             begins.append(np.flatnonzero(piece[:got] == ord("\n")) + (at + 1))
             at += got

@@ -24,6 +24,7 @@ from forebay.plan.node import Holding, Sizes
 from forebay.run import Setup
 from forebay.sources.decoded import DECODED_SHARE, DecodedGroups
 from forebay.sources.files import FileIndex, FileRows, FilesNode
+from forebay.storage.fill_nulls import checked_fills, with_fills
 from forebay.storage.table_files import TableFile, open_table, own_columns
 from forebay.storage.tables import TableForm, picked, table_form
 
@@ -40,6 +41,7 @@ class Tables(FilesNode):
     format: str
     columns: Sequence[str] | None = None
     filters: Any = None
+    fill_nulls: Any = None
     by_number: bool = True
 
     kind = "from_parquet"
@@ -50,6 +52,7 @@ class Tables(FilesNode):
         flag(self.kind, "index", self.by_number)
         object.__setattr__(self, "columns", _names(self.kind, self.columns))
         object.__setattr__(self, "filters", _condition(self.kind, self.filters))
+        object.__setattr__(self, "fill_nulls", checked_fills(self.kind, self.fill_nulls))
 
     def params(self) -> dict[str, Any]:
         """What decides about the rows."""
@@ -74,6 +77,7 @@ class Tables(FilesNode):
         try:
             columns = None if self.columns is None else tuple(self.columns)
             form = table_form(file.schema, columns, *own_columns(file.schema))
+            form = with_fills(form, file.schema, self.fill_nulls)
             _wanted(file.schema, self.filters, form)
         except ValueError as error:
             raise FileError(file.path, str(error)) from None

@@ -23,6 +23,7 @@ from forebay.run.faults import Faults
 from forebay.sources.files import FileIndex, FileRows, FilesNode
 from forebay.sources.span_index import SpanIndex
 from forebay.storage.files import Bytes, InputFile, open_file
+from forebay.storage.marks import MARK, mark_of
 from forebay.storage.row_index import RowIndex
 from forebay.storage.streams import Window, compression_of, open_stream
 
@@ -165,6 +166,8 @@ class _Records(FileRows):
     def _need(self) -> None:
         """Have the whole of the next record at hand; FileError if that is not to be had."""
         if self._fault != _MORE:
+            if not self.at and self._fault == _BAD_LENGTH and (what := mark_of(self._window.data[:MARK].tobytes())):
+                raise FileError(self._file.path, what)
             raise FileError(self._file.path, _WHY[self._fault or _BAD_DATA], self.at)
         wanted = HEADER if self._length < 0 else FRAMING + self._length
         left = self._window.left

@@ -17,6 +17,7 @@ from functools import cache
 from forebay.errors import DataError, PlanError
 from forebay.storage.input_file import is_url
 from forebay.storage.manifest import is_saved_dataset
+from forebay.storage.side_files import unfinished_prefix
 
 _AT_FDCWD, _EXCHANGE = -100, 2
 
@@ -40,12 +41,12 @@ class NewFolder:
         self.path = os.path.realpath(path)
         self._call = call
         self._overwrite = overwrite
-        parent, name = os.path.split(self.path)
+        parent = os.path.dirname(self.path)
         try:
             self.check_target()
             os.makedirs(parent, exist_ok=True)
             sweep(self.path)
-            self._own, self._lock = _owned_folder(os.path.join(parent, f".{name}.forebay-"))
+            self._own, self._lock = _owned_folder(unfinished_prefix(self.path))
             self.data = os.path.join(self._own, "data")
             os.mkdir(self.data)
         except OSError as error:
@@ -92,11 +93,11 @@ class NewFolder:
 
 def sweep(path: str) -> None:
     """Remove what crashed processes left behind when they saved to this path."""
-    parent, name = os.path.split(path)
+    parent = os.path.dirname(path)
     for entry in os.listdir(parent):
-        if not entry.startswith(f".{name}.forebay-"):
-            continue
         folder = os.path.join(parent, entry)
+        if not folder.startswith(unfinished_prefix(path)):
+            continue
         lock = _locked(folder)
         if lock is None:
             continue

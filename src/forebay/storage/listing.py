@@ -10,15 +10,27 @@ from forebay.storage.connect import connect
 from forebay.storage.effort import asked
 from forebay.storage.input_file import is_url
 from forebay.storage.requests import ThreadRequest
+from forebay.storage.side_files import is_side_file
 
 T = TypeVar("T")
 
 
-def matching(pattern: str) -> list[str]:
+def is_pattern(name: str) -> bool:
+    """Whether it may stand for other names than itself."""
+    return glob.has_magic(name)
+
+
+def matching(pattern: str, side_files: bool = False) -> list[str]:
     """The paths that match, in order. ``*`` and ``?`` stay within a folder, ``**`` does not; hidden files count.
 
-    A name that is no pattern matches itself, if it is there. FileError if a server cannot be asked.
+    Files of Forebay's own beside others do not, unless `side_files` says so or the pattern names them. A name that is
+    no pattern matches itself, if it is there. FileError if a server cannot be asked.
     """
+    found = _found(pattern)
+    return found if side_files or is_side_file(pattern) else [path for path in found if not is_side_file(path)]
+
+
+def _found(pattern: str) -> list[str]:
     check_allowed(pattern)
     pattern = pattern.removeprefix("file://")
     if is_url(pattern):

@@ -1,16 +1,21 @@
-"""Files that begin with the mark of their format: what to say to whoever takes them for text."""
+"""Files that begin with the mark of their format: what to say to whoever takes them for another."""
 
 import re
 
+_GZIP = rb"\x1f\x8b\x08"
 _UNPACK = "Forebay reads gzip and zlib; unpack it, or compress it with one of them"
 
-# None of them can be text: where a mark is made of letters, what comes behind it is not.
+MARK = 32
+"""So many bytes tell whether a file has the mark of a format."""
+
+# None of them can be text: where a mark is made of letters, what comes behind it is not. An index is only half of it.
 _MARKS: tuple[tuple[bytes, str], ...] = (
     (rb"PAR1[\0-\x08\x0e-\x1f]", "is a Parquet file: read it with Dataset.from_parquet"),
     (rb"ARROW1\0", "is an Arrow file: read it with Dataset.from_arrow"),
     (rb"\x93NUMPY", "is an array of NumPy: read it with Dataset.from_npy"),
     (rb"SQLite format 3\0", "is a database of SQLite: read it with SqlDataset"),
-    (rb"\x1f\x8b\x08", "is compressed with gzip: read it with compression_type='GZIP'"),
+    (_GZIP, "is compressed with gzip: read it with compression_type='GZIP'"),
+    (rb'{"format": "forebay row index ', "is the index of another file, which it is named after: leave it out"),
     (rb"PK\x03\x04", "is a zip archive: unpack it, or name a file in it, as in 'zip://data.csv::archive.zip'"),
     (rb"\x28\xb5\x2f\xfd", f"is compressed with zstd: {_UNPACK}"),
     (rb"\xfd7zXZ\0", f"is compressed with xz: {_UNPACK}"),
@@ -19,6 +24,11 @@ _MARKS: tuple[tuple[bytes, str], ...] = (
 )
 
 
-def not_text(data: bytes) -> str | None:
-    """What a file that begins with these bytes is, and how to read it; None if they may be text."""
+def mark_of(data: bytes, inflates: bool = True) -> str | None:
+    """What a file that begins with these bytes is, and how to read it; None if they are no mark.
+
+    `inflates` says that whoever asks has a ``compression_type``.
+    """
+    if not inflates and re.match(_GZIP, data):
+        return "is compressed with gzip: unpack it"
     return next((what for mark, what in _MARKS if re.match(mark, data, re.DOTALL)), None)

@@ -2,7 +2,6 @@
 
 import contextlib
 import os
-import secrets
 import zlib
 from typing import IO, Any
 
@@ -11,6 +10,7 @@ from forebay.remote_run import check_allowed
 from forebay.storage.connect import connect
 from forebay.storage.inflate import WBITS
 from forebay.storage.input_file import file_error, is_url
+from forebay.storage.side_files import unfinished
 
 # What is kept of an object until there is enough to be sent; libraries keep more by themselves.
 _PART = 8 << 20
@@ -26,7 +26,7 @@ class OutputFile:
             self._compressor = zlib.compressobj(level, zlib.DEFLATED, WBITS[compression])
         self._remote = is_url(self.path)
         # Objects in a store appear when they are complete, whatever they are called.
-        self._temporary = self.path if self._remote or not atomic else _beside(self.path)
+        self._temporary = self.path if self._remote or not atomic else unfinished(self.path)
         self._kept = not atomic
         check_allowed(path)
         self._file: IO[bytes] | None = self._open_remote() if self._remote else self._open_local()
@@ -123,8 +123,3 @@ class OutputFile:
                 file.closed = True
             elif not self._kept:
                 self._system.rm_file(self._name)
-
-
-def _beside(path: str) -> str:
-    folder, name = os.path.split(path)
-    return os.path.join(folder, f".{name}.forebay-{secrets.token_hex(4)}")

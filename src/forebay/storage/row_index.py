@@ -10,8 +10,8 @@ import numpy as np
 from forebay._native import crc32c
 from forebay.block import Indices
 from forebay.storage.files import InputFile, is_url
+from forebay.storage.side_files import index_of
 
-SUFFIX = ".fbindex"
 _FORMAT = "forebay row index 2"
 
 
@@ -32,7 +32,7 @@ def load_index(file: InputFile, checked: str | None) -> RowIndex | None:
     if is_url(file.path) or file.version is None:
         return None
     try:
-        with open(file.path + SUFFIX, "rb") as saved:
+        with open(index_of(file.path), "rb") as saved:
             head = json.loads(saved.readline(1 << 12))
             data = np.frombuffer(saved.read(), np.uint8)
     except (OSError, ValueError):
@@ -61,12 +61,13 @@ def save_index(file: InputFile, index: RowIndex) -> None:
         "checked": index.checked,
         "crc32c": crc32c(data),
     }
-    temporary = f"{file.path}{SUFFIX}.{os.getpid()}"
+    path = index_of(file.path)
+    temporary = f"{path}.{os.getpid()}"
     try:
         with open(temporary, "wb") as out:
             out.write(json.dumps(head).encode() + b"\n")
             out.write(data.data)
-        os.replace(temporary, file.path + SUFFIX)
+        os.replace(temporary, path)
     except OSError:
         with contextlib.suppress(OSError):
             os.unlink(temporary)

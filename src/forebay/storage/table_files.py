@@ -12,10 +12,11 @@ from typing import Any
 import numpy as np
 
 from forebay.block import Structure
-from forebay.errors import FileError, ForebayError
+from forebay.errors import FileError, ForebayError, RemoteError
 from forebay.storage.arrow import arrow
 from forebay.storage.files import InputFile, is_url, open_file
 from forebay.storage.leaf import Leaf
+from forebay.storage.marks import MARK, mark_of
 from forebay.storage.parquet_footer import read_footer
 from forebay.storage.structures import structure_from_json
 
@@ -25,6 +26,7 @@ OWN = b"forebay"
 # What columns are read with while a group is decoded in pieces, in all, and the least for each.
 _READ_BYTES, _LEAST_READ = 4 << 20, 1 << 14
 _MAX_ROWS = 1 << 16
+_STREAM = b"\xff\xff\xff\xff"
 _PROBE = 64
 
 
@@ -64,11 +66,22 @@ def open_table(path: str, kind: str) -> TableFile:
     if kind == "parquet":
         return _Parquet(path)
     file = open_file(path)
-    head = np.zeros(6, np.uint8)
-    file.read_at(0, head)
-    if head.tobytes() == b"ARROW1":
+    head = _head(file)
+    if head.startswith(b"ARROW1"):
         return _Arrow(file)
-    return _ArrowStream(file)
+    # Streams of old began with the length of their first message.
+    length = int.from_bytes(head[:4], "little", signed=True)
+    what = mark_of(head, inflates=False)
+    if head.startswith(_STREAM) or (what is None and 0 < length <= file.size - 4):
+        return _ArrowStream(file)
+    file.close()
+    empty = "it is empty" if not file.size else "it does not begin as Arrow's files and streams do"
+    raise FileError(path, what or f"is no Arrow file: {empty}")
+
+
+def _head(file: InputFile) -> bytes:
+    head = np.zeros(MARK, np.uint8)
+    return head[: file.read_at(0, head)].tobytes()
 
 
 def own_columns(schema: Any) -> tuple[dict[str, Leaf], Structure | None]:
@@ -129,8 +142,14 @@ class _Parquet(TableFile):
                 self._bytes = [group.total_byte_size for group in groups]
                 if min(self.group_rows, default=0) < 0:
                     raise ValueError("a row group has a negative number of rows")
-        except ForebayError:
+        except RemoteError:
             self._opened.close()
+            raise
+        except ForebayError as error:
+            what = mark_of(_head(self._opened), inflates=False)
+            self._opened.close()
+            if what is not None and "Parquet" not in what:
+                raise FileError(path, what) from error
             raise
         self._file: Any = None
         self._columns = -1

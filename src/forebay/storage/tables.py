@@ -15,7 +15,7 @@
 What a row becomes follows from the row and the type alone, never from the rows beside it.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -37,20 +37,26 @@ from forebay.storage.values import from_arrow, is_text, value_type
 class TableForm:
     """What elements of a table are like: their structure, and for each leaf its kind, to compare files by.
 
-    `leaves` are those that a file of Forebay's own says its columns hold, by name.
+    `leaves` are those that a file of Forebay's own says its columns hold, by name; `fills` are Arrow's values that
+    stand for the nulls of columns.
     """
 
     names: tuple[str, ...]
     structure: Structure
     kinds: tuple[str, ...]
     leaves: dict[str, Leaf]
+    fills: dict[str, Any] = field(default_factory=dict)
 
     def block(self, batch: Any) -> Block:
         """The rows of a record batch that has these columns, as views where dtypes allow it."""
         columns: list[Column] = []
         for name in self.names:
             array, leaf = batch.column(name), self.leaves.get(name)
-            columns += _columns(array) if leaf is None else [decode(leaf, _restored(array, leaf))]
+            if leaf is not None:
+                array = _restored(array, leaf)
+            if name in self.fills:
+                array = _filled(array, self.fills[name])
+            columns += _columns(array) if leaf is None else [decode(leaf, array)]
         return Block(self.structure, [column.shared() for column in columns], batch.num_rows)
 
     def specs(self, schema: Any, nulls: "dict[str, bool] | None") -> Any | None:
@@ -59,6 +65,8 @@ class TableForm:
         `nulls` says by a column's path whether it holds any, as far as that is known.
         """
         leaves: list[TensorSpec] = []
+        if self.fills:
+            nulls = (nulls or {}) | dict.fromkeys(self.fills, False)
         for name in self.names:
             leaf = self.leaves.get(name)
             if leaf is not None:
@@ -115,6 +123,19 @@ def _restored(array: Any, leaf: Leaf) -> Any:
         return array
     storage = getattr(array, "storage", array).cast(_storage_type(leaf))
     return arrow().ExtensionArray.from_storage(leaf.arrow_type, storage) if leaf.form == "fixed" else storage
+
+
+def _filled(array: Any, value: Any) -> Any:
+    """The column with a value in the place of nulls."""
+    array = _decoded(array)
+    if not array.null_count:
+        return array
+    import pyarrow.compute
+
+    if is_text(dtype_of(array.type) or OBJECT):
+        # As the value is: not all kinds of strings can be filled.
+        array = array.cast(value.type)
+    return pyarrow.compute.fill_null(array, value)
 
 
 def _decoded(array: Any) -> Any:

@@ -128,6 +128,14 @@ CASES = [
         unknown_length=True,
     ),
     Case(
+        "from_parquet.filled",
+        lambda: Dataset.from_parquet(_files("parquet"), ["name"], fill_nulls={"name": "none"}).batch(8),
+        lambda: [
+            {"name": np.array([_row(i)["name"] or "none" for i in range(start, min(start + 8, ROWS))], object)}
+            for start in range(0, ROWS, 8)
+        ],
+    ),
+    Case(
         "from_parquet.shuffle",
         lambda: Dataset.from_parquet(_files("parquet"), ["x"]).map(lambda row: row["x"]).shuffle(seed=3),
         law=reordered(range(ROWS)),
