@@ -53,7 +53,7 @@ def test_another_dataset_finds_what_one_has_kept(tmp_path: Path, compression: st
     # What is there can be read whatever is asked for now.
     assert plain(list(build(tmp_path / "a" / "b").with_options(Options(optimize=False)))) == EXPECTED
     assert calls() == 2000
-    assert [path.suffix for path in sorted((tmp_path / "a" / "b").iterdir())] == [".data", ".index", ""]
+    assert [path.suffix for path in sorted((tmp_path / "a" / "b").iterdir())] == [".data", ".index", ".plan", ""]
 
 
 def test_another_process_finds_it(tmp_path: Path) -> None:

@@ -9,9 +9,10 @@ from typing import Any
 from forebay.block import START, Block, Cursor, concat_blocks
 from forebay.digests import blake2b
 from forebay.errors import DataError, PlanError
-from forebay.plan.identity import content_key, layout
+from forebay.plan.changes import KeptPlan
+from forebay.plan.identity import content_key, contents_of_plan, layout
 from forebay.plan.node import Build, Holding, Node, Sizes, Traits
-from forebay.run import Operator, Reader, Setup
+from forebay.run import Operator, Reader, Setup, Site
 from forebay.run.cached import Content, Damaged
 from forebay.run.cached_folder import FolderContent
 from forebay.run.cached_memory import SHARE, MemoryContent
@@ -44,8 +45,11 @@ class CacheStore:
             return MemoryContent()
         # What a function that makes datasets would draw is not known before it runs, and rarely anything.
         seeds = sorted(_seeds_below(node.input, inner=False))
-        key = content_key(self._origin, [_FORMAT, *map(str, seeds)])
-        return FolderContent(Path(node.filename), key, node.compression)
+        contents = contents_of_plan(self._origin)
+        key = content_key(contents, [_FORMAT, *map(str, seeds)])
+        named = Site(f"cache({node.filename!r})", node.label, node.where)
+        plan = KeptPlan(str(named), contents, seeds, "It stays until the new one is complete, or needs the room")
+        return FolderContent(Path(node.filename), key, node.compression, plan)
 
     def clear(self, node: "Cache") -> None:
         """Forget everything. Iterators that are under way keep what they use until they end."""
