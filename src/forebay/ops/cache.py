@@ -2,6 +2,7 @@
 
 import os
 import threading
+import warnings
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,7 @@ from forebay.errors import DataError, PlanError
 from forebay.plan.changes import KeptPlan
 from forebay.plan.identity import content_key, contents_of_plan, layout
 from forebay.plan.node import Build, Holding, Node, Sizes, Traits
+from forebay.plan.site import frames_to_caller
 from forebay.run import Operator, Reader, Setup, Site
 from forebay.run.cached import Content, Damaged
 from forebay.run.cached_folder import FolderContent
@@ -31,6 +33,7 @@ class CacheStore:
         self._origin = origin
         self._lock = threading.Lock()
         self._latest: tuple[tuple[int, ...], Content] | None = None
+        self.warned = False
 
     def content(self, node: "Cache") -> Content:
         """The rows kept under the seeds of this plan; those kept under others are forgotten."""
@@ -89,6 +92,15 @@ class Cache(Node):
         """What this step has kept."""
         assert self.store is not None
         return self.store.content(self)
+
+    def check_use(self, reordered: bool) -> None:
+        """Of an order that is drawn before it, once: a shuffle behind it makes another one in every epoch."""
+        assert self.store is not None
+        redrawn = redrawn_below(self.input)
+        if reordered or self.store.warned or not redrawn or not all(step.reorders for step in redrawn):
+            return
+        self.store.warned = True
+        warnings.warn(frozen_text(self.where, redrawn[-1]), UserWarning, stacklevel=frames_to_caller())
 
     def params(self) -> dict[str, Any]:
         """Nothing: rows and cursors are the same wherever they are kept."""
@@ -233,6 +245,14 @@ def clear_caches(node: Node) -> None:
         node.store.clear(node)
     for child in node.inputs:
         clear_caches(child)
+
+
+def frozen_text(where: str, step: Node) -> str:
+    """What a cache makes of a step that draws random numbers."""
+    return (
+        f"cache at {where} keeps what {step.site} draws in the first epoch: all epochs will be the same. Put it behind "
+        "cache() to have them differ"
+    )
 
 
 def redrawn_below(node: Node) -> list[Node]:
