@@ -20,9 +20,9 @@ from forebay.ledger import Lease
 from forebay.plan.check import flag
 from forebay.run import Setup
 from forebay.sources.files import FileIndex, FileRows
-from forebay.sources.streamed import MARK, StreamedFiles, StreamedRows
+from forebay.sources.streamed import StreamedFiles, StreamedRows
 from forebay.storage.files import Bytes, InputFile, open_file
-from forebay.storage.marks import not_text
+from forebay.storage.marks import MARK, not_text
 
 _INDEX_PIECE = 1 << 20
 

@@ -12,15 +12,13 @@ from forebay.plan.check import keep_whole
 from forebay.run import Setup
 from forebay.sources.files import FileRows, FilesNode
 from forebay.storage.files import open_file
-from forebay.storage.marks import not_text
+from forebay.storage.marks import MARK, not_text
 from forebay.storage.streams import Window, compression_of, open_stream
 
 # A little more than rows will take, so that blocks come out as large as they were asked for.
 _AHEAD = 1.03
 _LOOK_BYTES = 64 << 20
 _LOOK_PIECE = 1 << 16
-MARK = 16
-"""So many bytes tell whether a file has the mark of a binary format."""
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)

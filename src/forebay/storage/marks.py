@@ -2,6 +2,8 @@
 
 import re
 
+MARK = 16
+"""So many bytes tell whether a file has the mark of a binary format."""
 _UNPACK = "Forebay reads gzip and zlib; unpack it, or compress it with one of them"
 
 # None of them can be text: where a mark is made of letters, what comes behind it is not.
