@@ -129,7 +129,7 @@ def _stop_at_failure(function: RowsFunction[P], block: Block, indices: Indices, 
 def _brief(error: ForebayError) -> str | FileError:
     """What of an error goes back from a worker: its text, or which file is at fault, and never what it refers to."""
     if isinstance(error, FileError):
-        return FileError(error.path, error.reason[:_LONGEST], error.offset, error.step)
+        return FileError(error.path, error.reason[:_LONGEST], error.offset, error.step, error.line)
     return str(error)[:_LONGEST]
 
 
