@@ -147,7 +147,10 @@ class Stage(Operator, Generic[R]):
                 self._executor.through = True
                 return None
             chunk = self._take()
-            block = self.finish(chunk, self._result(chunk))
+            result = self._result(chunk)
+            self._executor.observe(chunk.block.rows, self.meter.waited)
+            block = self.finish(chunk, result)
+            del result
             size = chunk.block.nbytes if block is None else block.nbytes
             self._held -= chunk.block.nbytes
             self._growth = max(size / max(chunk.block.nbytes, 1), 0.9 * self._growth)
