@@ -32,21 +32,32 @@ class DataError(ForebayError):
 
 
 class FileError(DataError):
-    """Something in a file cannot be read. `path`, `offset` (in bytes, or None) and `reason` say where and why."""
+    """Something in a file cannot be read. `path`, `offset` (in bytes, or None) and `reason` say where and why.
 
-    def __init__(self, path: str, reason: str, offset: int | None = None, step: str | None = None) -> None:
-        super().__init__(path, reason, offset, step)
+    In text, `line` says it too, from 1 on, where it is known.
+    """
+
+    def __init__(
+        self, path: str, reason: str, offset: int | None = None, step: str | None = None, line: int | None = None
+    ) -> None:
+        super().__init__(path, reason, offset, step, line)
         self.path = path
         self.reason = reason
         self.offset = offset
         self.step = step
+        self.line = line
 
     def __str__(self) -> str:
-        return f"{'' if self.step is None else f'{self.step}: '}{place(self.path, self.offset)}: {self.reason}"
+        where = place(self.path, self.offset, self.line)
+        return f"{'' if self.step is None else f'{self.step}: '}{where}: {self.reason}"
 
     def read_by(self, step: str) -> "FileError":
         """The same with the step of the pipeline that was reading."""
-        return type(self)(self.path, self.reason, self.offset, step).with_traceback(self.__traceback__)
+        return type(self)(self.path, self.reason, self.offset, step, self.line).with_traceback(self.__traceback__)
+
+    def at_line(self, line: int | None) -> "FileError":
+        """The same with the number of the line."""
+        return type(self)(self.path, self.reason, self.offset, self.step, line).with_traceback(self.__traceback__)
 
 
 class RemoteError(FileError):
@@ -56,9 +67,11 @@ class RemoteError(FileError):
     """
 
 
-def place(path: str, offset: int | None) -> str:
+def place(path: str, offset: int | None, line: int | None = None) -> str:
     """What errors call a place in a file."""
-    return path if offset is None else f"{path}, byte {offset:,}"
+    if offset is None:
+        return path
+    return f"{path}, byte {offset:,}" if line is None else f"{path}, line {line:,} (byte {offset:,})"
 
 
 def an(name: str) -> str:

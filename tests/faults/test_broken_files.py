@@ -181,10 +181,9 @@ def test_compressed_files_that_end_too_early(tmp_path: Path, cut: int) -> None:
 
 def test_compressed_files_that_are_damaged(tmp_path: Path) -> None:
     data = bytearray(zlib.compress(framed([os.urandom(90) for _ in range(40)])))
-    data[0] ^= 0xFF
+    data[9] ^= 0xFF
     error = read_until_error(fb.TFRecordDataset(file(tmp_path, bytes(data)), "ZLIB"))[1]
     assert "its compressed data is damaged" in error.reason
-    assert read_until_error(fb.TFRecordDataset(file(tmp_path, GOOD), "GZIP"))[1].reason.startswith("its compressed")
 
 
 def bomb(record: int) -> bytes:

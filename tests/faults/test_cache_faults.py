@@ -93,7 +93,7 @@ def test_killed_while_filling(tmp_path: Path, seed: int, nursery: Nursery) -> No
             died += 1
     done = nursery.run(CHECKED, tmp_path)
     assert done.stdout.split() == [str(ROWS - 429)] * 2, done.stderr
-    assert sorted(path.suffix for path in tmp_path.iterdir()) == ["", ".data", ".index"]
+    assert sorted(path.suffix for path in tmp_path.iterdir()) == ["", ".data", ".index", ".plan"]
     assert died or seed not in (0, 1, 2), "the points are too late to kill anything"
 
 
@@ -287,7 +287,7 @@ def test_two_processes_race(tmp_path: Path, round: int, nursery: Nursery) -> Non
         done = nursery.wait(pid)
         assert done.stdout.split() == [str(ROWS - 429)] * 2, done.stderr
     assert nursery.run(CHECKED, tmp_path).stdout.split() == [str(ROWS - 429)] * 2
-    assert sorted(path.suffix for path in tmp_path.iterdir()) == ["", ".data", ".index"]
+    assert sorted(path.suffix for path in tmp_path.iterdir()) == ["", ".data", ".index", ".plan"]
 
 
 def test_one_killed_while_another_reads(tmp_path: Path, nursery: Nursery) -> None:

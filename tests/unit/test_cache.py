@@ -15,6 +15,7 @@ import pytest
 import forebay as fb
 from forebay import Dataset, Options
 from forebay.ops.cache import Cache
+from forebay.plan import check_use
 from unit.support import plain, python, resumed, saved
 
 
@@ -155,30 +156,14 @@ def test_seeds_of_another_run_are_not_served_what_these_gave() -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         here, there = (Dataset.range(500).shuffle(50).cache() for _ in range(2))
+        for dataset in (here, there):
+            check_use(dataset.plan, again=True)
     mine, theirs = plain(list(here)), plain(list(there))
     assert mine != theirs
     state = saved(there, 100)
     assert plain(list(resumed(here, state))) == theirs[100:]
     # The dataset goes on with the seeds that were loaded.
     assert plain(list(here)) == theirs
-
-
-def test_random_steps_are_frozen_at_the_first_epoch_with_a_warning() -> None:
-    def build() -> Dataset[Any]:
-        return Dataset.range(30).map(lambda x, rng: rng.random(), rng=True, seed=1)
-
-    first = list(build())
-    with pytest.warns(UserWarning, match=r"cache at test_cache.py:\d+ keeps what map at test_cache.py:\d+ draws"):
-        dataset = build().cache()
-    assert list(dataset) == first
-    assert list(dataset) == first
-    with pytest.warns(UserWarning, match="shuffle"):
-        Dataset.range(3).shuffle(2).cache()
-    with pytest.warns(UserWarning, match="random"):
-        Dataset.random(rerandomize_each_iteration=True).cache()
-    # Nothing to warn of: no other order in the next epoch, or a cache between.
-    kept = Dataset.range(3).shuffle(2, reshuffle_each_iteration=False).cache()
-    kept.cache().shuffle(2)
 
 
 @pytest.mark.parametrize("memory", [1_000, 20_000, 200_000, "1GiB"])

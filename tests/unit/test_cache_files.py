@@ -53,7 +53,7 @@ def test_another_dataset_finds_what_one_has_kept(tmp_path: Path, compression: st
     # What is there can be read whatever is asked for now.
     assert plain(list(build(tmp_path / "a" / "b").with_options(Options(optimize=False)))) == EXPECTED
     assert calls() == 2000
-    assert [path.suffix for path in sorted((tmp_path / "a" / "b").iterdir())] == [".data", ".index", ""]
+    assert [path.suffix for path in sorted((tmp_path / "a" / "b").iterdir())] == [".data", ".index", ".plan", ""]
 
 
 def test_another_process_finds_it(tmp_path: Path) -> None:
@@ -335,9 +335,11 @@ def test_without_the_package_the_error_says_what_to_install(tmp_path: Path, monk
 def test_unseeded_steps_before_it_are_warned_about(tmp_path: Path) -> None:
     with pytest.warns(UserWarning, match="without a seed, every run fills the files anew"):
         Dataset.range(3).shuffle(2).cache(tmp_path)
-    with pytest.warns(UserWarning, match="all epochs will be the same") as seen:
-        Dataset.range(3).shuffle(2, seed=1).cache(tmp_path)
-    assert "anew" not in str(seen[0].message)
+    Dataset.range(3).shuffle(2, seed=1).cache(tmp_path)
+    for seed, anew in ((1, False), (None, True)):
+        with pytest.warns(UserWarning, match="all epochs will be the same") as seen:
+            Dataset.range(3).map(lambda x, rng: x, rng=True, seed=seed).cache(tmp_path)
+        assert ("anew" in str(seen[0].message)) == anew
 
 
 def test_a_folder_that_is_removed_meanwhile_is_named(tmp_path: Path) -> None:

@@ -83,9 +83,9 @@ def test_the_json_form_of_folders_and_faults(tmp_path: Path) -> None:
     part = {"format": "tfrecord", "title": "TFRecord", "compression": None, "files": 1, "bytes": len(data)}
     assert found["folders"] == [{"path": str(tmp_path), "files": 1, "bytes": len(data), "parts": [part]}]
     assert found["reports"][0]["listed_faults"] == [
-        {"file": str(path), "offset": 0, "reason": "a record's bytes do not match their checksum"}
+        {"file": str(path), "offset": 0, "reason": "a record's bytes do not match their checksum", "line": None}
     ]
-    missing = {"file": str(tmp_path / "missing"), "offset": None, "reason": "there is no such file"}
+    missing = {"file": str(tmp_path / "missing"), "offset": None, "reason": "there is no such file", "line": None}
     assert found["faults"] == [missing]
 
 
@@ -161,7 +161,7 @@ def test_convert_passes_over_so_many_faults(tmp_path: Path) -> None:
     target = tmp_path / "out.arrow"
     code, output = run("convert", source, target)
     assert (code, target.exists()) == (1, False)
-    assert "byte 9: the line is not a JSON object" in output
+    assert "line 2 (byte 9): the line is not a JSON object" in output
     assert run("convert", source, target, "--on-error", "skip", "--max-errors", 1)[0] == 1
     # It would be taken for a number of rows.
     assert run("convert", source, target, "--on-error", "skip", "--limit", 2)[0] == 2
@@ -184,9 +184,9 @@ def test_a_target_that_is_missing(arguments: list[str], told: str) -> None:
 
 
 @pytest.mark.parametrize(("name", "content", "target", "told"), [
-    ("a.jsonl", '{"x": 1}\nnothing\n', "out.arrow", "{source}, byte 9: the line is not"),
-    ("b.jsonl", '{"x": 1}\n{"x": "one"}\n', "out.arrow", "{source}, byte 9: x is 'one', not int64; "),
-    ("a.csv", "x,y\n1,2\n3\n", "out.tfrecord", "{source}, byte 8: "),
+    ("a.jsonl", '{"x": 1}\nnothing\n', "out.arrow", "{source}, line 2 (byte 9): the line is not"),
+    ("b.jsonl", '{"x": 1}\n{"x": "one"}\n', "out.arrow", "{source}, line 2 (byte 9): x is 'one', not int64; "),
+    ("a.csv", "x,y\n1,2\n3\n", "out.tfrecord", "{source}, line 3 (byte 8): "),
     ("d.jsonl", '{"x": ["a", "b"]}\n', "out.tar", "{source} to {target}: to_webdataset(), element 0: x"),
     ("e.jsonl", '{"x": 1e300}\n', "out.tfrecord", "{source} to {target}: write_tfrecord, element 0: "),
 ])  # fmt: skip

@@ -65,8 +65,9 @@ FRAMEWORKS = {
     "keras": (
         2,
         "import keras\nmodel = keras.Sequential([keras.layers.Dense(1, activation='sigmoid')])\n"
-        "model.compile('sgd', 'binary_crossentropy')\n",
-        "assert len(model.history.epoch) == 3",
+        "model.compile('sgd', 'binary_crossentropy')\nval_images, val_labels = images[:100], labels[:100]\n"
+        "import warnings\nwarnings.simplefilter('error')\n",
+        "assert len(model.history.epoch) == len(model.history.history['val_loss']) == 3",
     ),
 }
 

@@ -200,5 +200,5 @@ def test_the_line_of_a_text_file_is_named(tmp_path: Path) -> None:
     path = tmp_path / "a.txt"
     path.write_text("1\n2\nthree\n4\n")
     for index in (False, True):
-        with pytest.raises(fb.FunctionError, match=rf"element 2: int raised .*{path}, byte 4\)"):
+        with pytest.raises(fb.FunctionError, match=rf"element 2: int raised .*{path}, line 3 \(byte 4\)\)"):
             list(fb.TextLineDataset(path, index=index).map(int))

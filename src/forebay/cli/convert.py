@@ -91,5 +91,4 @@ def _show(done: Converted) -> None:
     for note in done.notes:
         out.print(plain(f"  {note}"), soft_wrap=True)
     for fault in done.listed_faults[:_SHOWN_FAULTS]:
-        at = "" if fault.offset is None else f", byte {fault.offset:,}"
-        out.print(plain(f"  passed over: {fault.file}{at}: {fault.reason}"), soft_wrap=True)
+        out.print(plain(f"  passed over: {fault.place}: {fault.reason}"), soft_wrap=True)

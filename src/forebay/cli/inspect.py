@@ -153,8 +153,7 @@ def _elements(report: Report) -> Table:
 def _show_faults(out: Console, faults: list[Fault], count: int) -> None:
     out.print(f"{count:,} {'fault' if count == 1 else 'faults'}", style="bold red")
     for fault in faults[:_SHOWN_FAULTS]:
-        at = "" if fault.offset is None else f", byte {fault.offset:,}"
-        where = f"{fault.file}{at}: " if fault.file else ""
+        where = f"{fault.place}: " if fault.file else ""
         out.print(plain(f"  {where}{fault.reason}"), soft_wrap=True)
     if count > _SHOWN_FAULTS:
         out.print(f"  and {count - _SHOWN_FAULTS:,} more; --json lists up to 1,000")

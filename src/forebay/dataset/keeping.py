@@ -36,7 +36,8 @@ class KeepingDataset(RunnableDataset[T_co]):
 
         Args:
             filename: a folder to keep elements in from one run to the next. Where a step before this one, its files,
-                its data, or its function with what that refers to is another than it was, elements are computed anew.
+                its data, or its function with what that refers to is another than it was, elements are computed anew,
+                and the log (logger "forebay") says what has changed; the old ones stay until the new are complete.
                 Files that only a function opens are not looked at. By default elements are kept in memory, up to half
                 of ``Options.memory``, and from there on in a file that ends with the process.
             name: what to call this step in errors and plans.
@@ -49,7 +50,7 @@ class KeepingDataset(RunnableDataset[T_co]):
         [0, 1, 0, 1, 0, 1]
         """
         # Imported by those who use it.
-        from forebay.ops.cache import Cache, redrawn_below
+        from forebay.ops.cache import Cache, frozen_text, redrawn_below
         from forebay.storage.folder import local_folder
 
         if not isinstance(filename, (str, os.PathLike)):
@@ -57,12 +58,18 @@ class KeepingDataset(RunnableDataset[T_co]):
         path = local_folder("cache", os.fspath(filename))
         cached = self._then(Cache, name, filename=path, compression=compression)
         redrawn = redrawn_below(self.plan)
-        if redrawn:
-            anew = path and any(step.unseeded for step in redrawn)
+        unseeded = [step for step in redrawn if step.unseeded] if path else []
+        # Whether an order will be the same in all epochs depends on what comes behind this step.
+        drawn = [step for step in redrawn if not step.reorders]
+        if drawn:
+            text = frozen_text(caller(), drawn[-1]) + (
+                "; without a seed, every run fills the files anew" * bool(unseeded)
+            )
+            warnings.warn(text, UserWarning, stacklevel=2)
+        elif unseeded:
             warnings.warn(
-                f"cache at {caller()} keeps what {redrawn[-1].site} draws in the first epoch: all epochs will be the "
-                "same. Put it behind cache() to have them differ"
-                + ("; without a seed, every run fills the files anew" if anew else ""),
+                f"cache at {caller()} keeps the order that {unseeded[-1].site} draws: without a seed, every run fills "
+                "the files anew. Give it a seed, or put it behind cache()",
                 UserWarning,
                 stacklevel=2,
             )

@@ -12,7 +12,7 @@ from forebay.iterator import DatasetIterator
 from forebay.ledger import Ledger
 from forebay.ops.options import check_reads, plan_options
 from forebay.options import Options
-from forebay.plan import INFINITE, Node, build, caller, optimise, own_seeds, with_seeds
+from forebay.plan import INFINITE, Node, build, caller, check_use, optimise, own_seeds, with_seeds
 from forebay.plan.check import function, step_name
 from forebay.plan.fingerprint import function_name
 from forebay.plan.identity import plan_lines
@@ -207,6 +207,7 @@ class RunnableDataset(Generic[T_co]):
             return it.stats()
 
     def __iter__(self) -> "DatasetIterator[T_co]":
+        check_use(self.plan, self._epochs > 0)
         epoch, self._epochs = self._epochs, self._epochs + 1
         if self._lines is None:
             self._lines = plan_lines(self.plan)

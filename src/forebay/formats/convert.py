@@ -186,7 +186,7 @@ def _source_group(paths: list[str]) -> tuple[Group, list[Group]]:
     found = find(paths, apart=False)
     if found.faults.count:
         fault = found.faults.listed[0]
-        raise FileError(fault.file, fault.reason, fault.offset)
+        raise FileError(fault.file, fault.reason, fault.offset, line=fault.line)
     groups = [group for group in found.groups if (group.format.convert or group.format.open) is not None]
     if not groups:
         first = found.groups[0] if found.groups else None

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
-from forebay.errors import FileError
+from forebay.errors import FileError, place
 from forebay.run.faults import heard_by
 
 LISTED = 1000
@@ -14,11 +14,17 @@ LISTED = 1000
 
 @dataclass(frozen=True)
 class Fault:
-    """What cannot be read. `offset` is in bytes of the contents, None where there is none to name."""
+    """What cannot be read. `offset` is in bytes of the contents, None where there is none to name; `line` in text."""
 
     file: str
     offset: int | None
     reason: str
+    line: int | None = None
+
+    @property
+    def place(self) -> str:
+        """Where it is, in words."""
+        return place(self.file, self.offset, self.line)
 
 
 @dataclass
@@ -33,7 +39,7 @@ class Faults:
         self.count += 1
         if len(self.listed) < LISTED:
             if isinstance(error, FileError):
-                self.listed.append(Fault(error.path, error.offset, error.reason))
+                self.listed.append(Fault(error.path, error.offset, error.reason, error.line))
             else:
                 self.listed.append(Fault(path, None, str(error)))
 

@@ -20,7 +20,7 @@ def errors_told(group: Group, target: str) -> Iterator[None]:
         raise
     except FileError as error:
         unmade = f"; {target} is not written" if error.path in group.files.paths else ""
-        raise type(error)(error.path, error.reason + unmade, error.offset) from error
+        raise type(error)(error.path, error.reason + unmade, error.offset, line=error.line) from error
     except ForebayError as error:
         raise type(error)(f"{_source(group)} to {target}: {error}") from error
 

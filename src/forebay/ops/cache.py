@@ -2,6 +2,7 @@
 
 import os
 import threading
+import warnings
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -9,9 +10,11 @@ from typing import Any
 from forebay.block import START, Block, Cursor, concat_blocks
 from forebay.digests import blake2b
 from forebay.errors import DataError, PlanError
-from forebay.plan.identity import content_key, layout
+from forebay.plan.changes import KeptPlan
+from forebay.plan.identity import content_key, contents_of_plan, layout
 from forebay.plan.node import Build, Holding, Node, Sizes, Traits
-from forebay.run import Operator, Reader, Setup
+from forebay.plan.site import frames_to_caller
+from forebay.run import Operator, Reader, Setup, Site
 from forebay.run.cached import Content, Damaged
 from forebay.run.cached_folder import FolderContent
 from forebay.run.cached_memory import SHARE, MemoryContent
@@ -30,6 +33,7 @@ class CacheStore:
         self._origin = origin
         self._lock = threading.Lock()
         self._latest: tuple[tuple[int, ...], Content] | None = None
+        self.warned = False
 
     def content(self, node: "Cache") -> Content:
         """The rows kept under the seeds of this plan; those kept under others are forgotten."""
@@ -44,8 +48,11 @@ class CacheStore:
             return MemoryContent()
         # What a function that makes datasets would draw is not known before it runs, and rarely anything.
         seeds = sorted(_seeds_below(node.input, inner=False))
-        key = content_key(self._origin, [_FORMAT, *map(str, seeds)])
-        return FolderContent(Path(node.filename), key, node.compression)
+        contents = contents_of_plan(self._origin)
+        key = content_key(contents, [_FORMAT, *map(str, seeds)])
+        named = Site(f"cache({node.filename!r})", node.label, node.where)
+        plan = KeptPlan(str(named), contents, seeds, "It stays until the new one is complete, or needs the room")
+        return FolderContent(Path(node.filename), key, node.compression, plan)
 
     def clear(self, node: "Cache") -> None:
         """Forget everything. Iterators that are under way keep what they use until they end."""
@@ -85,6 +92,15 @@ class Cache(Node):
         """What this step has kept."""
         assert self.store is not None
         return self.store.content(self)
+
+    def check_use(self, reordered: bool) -> None:
+        """Of an order that is drawn before it, once: a shuffle behind it makes another one in every epoch."""
+        assert self.store is not None
+        redrawn = redrawn_below(self.input)
+        if reordered or self.store.warned or not redrawn or not all(step.reorders for step in redrawn):
+            return
+        self.store.warned = True
+        warnings.warn(frozen_text(self.where, redrawn[-1]), UserWarning, stacklevel=frames_to_caller())
 
     def params(self) -> dict[str, Any]:
         """Nothing: rows and cursors are the same wherever they are kept."""
@@ -229,6 +245,14 @@ def clear_caches(node: Node) -> None:
         node.store.clear(node)
     for child in node.inputs:
         clear_caches(child)
+
+
+def frozen_text(where: str, step: Node) -> str:
+    """What a cache makes of a step that draws random numbers."""
+    return (
+        f"cache at {where} keeps what {step.site} draws in the first epoch: all epochs will be the same. Put it behind "
+        "cache() to have them differ"
+    )
 
 
 def redrawn_below(node: Node) -> list[Node]:

@@ -32,6 +32,11 @@ class Repeat(Node):
         """How many times, or None for ever."""
         return None if self.count in (None, -1) else self.count
 
+    @property
+    def repeats(self) -> bool:
+        """If there is more than one round."""
+        return self.rounds is None or self.rounds > 1
+
     def cardinality(self) -> int:
         """The input's, times the rounds."""
         rows, rounds = self.input.cardinality(), self.rounds

@@ -1,22 +1,27 @@
 """``snapshot``: rows that are written to disk the first time, and read from there from then on."""
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
 from forebay.block import START, Block, Cursor
-from forebay.errors import CursorError, InternalError, PlanError
+from forebay.errors import CursorError, DataError, InternalError, PlanError
+from forebay.plan.changes import KeptPlan
 from forebay.plan.check import function
 from forebay.plan.fingerprint import digest
-from forebay.plan.identity import content_key
+from forebay.plan.identity import Contents, content_key, contents_of_plan
 from forebay.plan.lower import build as build_plan
 from forebay.plan.lower import prepare
 from forebay.plan.node import INFINITE, UNKNOWN, Build, Node, Traits
-from forebay.run import Operator, Reader, Setup
-from forebay.storage.manifest import is_saved_dataset, read_manifest
+from forebay.run import Operator, Reader, Setup, Site
+from forebay.storage.manifest import MANIFEST, is_saved_dataset, read_manifest
 from forebay.storage.writer import DatasetWriter, ShardOf
+
+# Older ones are not looked at for what may have changed since.
+_MOST_OTHERS = 8
 
 
 class SnapshotFolder:
@@ -29,12 +34,40 @@ class SnapshotFolder:
         self.path = path
         self._origin = origin
         self._how = (compression, shard_func)
+        self._told = False
+
+    @cached_property
+    def contents(self) -> Contents:
+        """All that decides about the rows."""
+        return contents_of_plan(self._origin)
 
     @cached_property
     def name(self) -> str:
         """The folder in `path` that belongs to the plan, and to no other."""
         compression, shard_func = self._how
-        return os.path.join(self.path, content_key(self._origin, [str(compression), digest(shard_func, True)])[:16])
+        return os.path.join(self.path, content_key(self.contents, [str(compression), digest(shard_func, True)])[:16])
+
+    def plan(self, site: Site) -> KeptPlan:
+        """What to write down with the rows; says in the log, once, what has changed since others were written."""
+        named = Site(f"snapshot({self.path!r})", site.label, site.where)
+        plan = KeptPlan(str(named), self.contents, [], "The older one stays in the folder beside it")
+        if not self._told:
+            self._told = True
+            kept = next(filter(plan.resembles, self._others()), None)
+            if kept is not None:
+                plan.replaces(kept)
+        return plan
+
+    def _others(self) -> Iterator[str | None]:
+        """What the latest of the other snapshots there are made of, the last one first."""
+        found = []
+        with suppress(OSError):
+            for entry in os.scandir(self.path):
+                with suppress(OSError):
+                    found.append((os.stat(os.path.join(entry.path, MANIFEST)).st_mtime_ns, entry.path))
+        for _, folder in sorted(found, reverse=True)[:_MOST_OTHERS]:
+            with suppress(DataError, PlanError):
+                yield read_manifest(folder, "snapshot").made_of
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -146,6 +179,7 @@ class _Snapshot(Operator):
                 compression=node.compression,
                 shard_of=node.shard_of,
                 plan=os.path.basename(node.folder),
+                made_of=node.place.plan(node.site).text(),
                 overwrite=False,
                 ledger=self._setup.ledger,
             )

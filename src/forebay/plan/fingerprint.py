@@ -150,7 +150,7 @@ class _Hasher:
                 yield np.ascontiguousarray(array[start : start + rows]).tobytes()
 
     def _function(self, function: types.FunctionType) -> Iterator[Any]:
-        names = _names(function.__code__)
+        names = names_in(function.__code__)
         yield function.__code__
         for default in function.__defaults__ or ():
             yield from self._named(default, names)
@@ -206,9 +206,10 @@ def _code(code: types.CodeType) -> Iterator[Any]:
     yield from (code.co_argcount, code.co_posonlyargcount, named)
 
 
-def _names(code: types.CodeType) -> set[str]:
+def names_in(code: types.CodeType) -> set[str]:
+    """All names that code refers to, with that of the functions inside it."""
     names = set(code.co_names)
     for constant in code.co_consts:
         if isinstance(constant, types.CodeType):
-            names |= _names(constant)
+            names |= names_in(constant)
     return names

@@ -17,21 +17,28 @@ def plan_lines(node: Node) -> list[str]:
     return lines
 
 
-def content_key(node: Node, more: list[str]) -> str:
-    """A digest of everything that decides about a plan's rows, captured arrays and objects with their contents."""
+Contents = list[tuple[Node, str]]
+
+
+def content_key(contents: Contents, more: list[str]) -> str:
+    """A digest of everything that decides about a plan's rows."""
     hasher = blake2b(digest_size=16)
-    for line in [*_content_lines(node), *more]:
+    for line in [*(line for _, line in contents), *more]:
         hasher.update(line.encode("utf-8", "surrogatepass") + b"\0")
     return hasher.hexdigest()
 
 
-def _content_lines(node: Node) -> list[str]:
-    lines = [line for child in node.inputs for line in _content_lines(child)]
+def contents_of_plan(node: Node) -> Contents:
+    """The steps that matter to the rows, sources first, each with a text of all that decides about them.
+
+    Captured arrays and objects count with their contents, and all data of the plan is read for that.
+    """
+    lines = [line for child in node.inputs for line in contents_of_plan(child)]
     if not node.traits.transparent:
         params = node.params()
         values = [f"{name}={digest(params[name], contents=True)}" for name in sorted(params)]
         values += [str(file_stamp(path)) for path in node.reads()]
-        lines.append(f"{len(node.inputs)} {node.signature()} {' '.join(values)}")
+        lines.append((node, f"{len(node.inputs)} {node.signature()} {' '.join(values)}"))
     return lines
 
 

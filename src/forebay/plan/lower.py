@@ -22,6 +22,14 @@ def build(node: Node, setup: Setup) -> Operator:
     return operator
 
 
+def check_use(node: Node, again: bool, reordered: bool = False) -> None:
+    """Let steps warn of how others use them, where they are gone through `again` and again."""
+    if again:
+        node.check_use(reordered)
+    for child in node.inputs:
+        check_use(child, again or node.repeats, reordered or node.reorders)
+
+
 def own_seeds(node: Node) -> list[int]:
     """A seed for every random step without one, in the order of the plan: the same wherever a step is built upon."""
     found = [seed for child in node.inputs for seed in own_seeds(child)]

@@ -117,6 +117,23 @@ class Node(ABC):
         """Whether this step gives other rows, or another order, in every epoch."""
         return False
 
+    @property
+    def reorders(self) -> bool:
+        """Whether the order is all that differs from epoch to epoch."""
+        return self.redraws and self.traits.same_elements
+
+    @property
+    def repeats(self) -> bool:
+        """Whether its input is gone through more than once in an iteration."""
+        return False
+
+    def check_use(self, reordered: bool) -> None:
+        """Warn of what only the steps behind this one decide about. It is gone through several times.
+
+        `reordered` says whether one of them puts elements into another order each time.
+        """
+        return
+
     def seeds(self) -> list[int]:
         """The seeds that this step draws from, once they are filled in."""
         seed = getattr(self, "seed", None) if self.traits.random else None

@@ -28,6 +28,14 @@ def unplaced() -> Iterator[None]:
         _nobody.reset(token)
 
 
+def frames_to_caller() -> int:
+    """How many calls there are between the caller and the user's line, as ``warnings.warn`` counts them."""
+    frame, count = sys._getframe(1), 1
+    while frame.f_back is not None and frame.f_code.co_filename.startswith(_PACKAGE):
+        frame, count = frame.f_back, count + 1
+    return count
+
+
 def caller() -> str:
     """File and line of the innermost frame outside Forebay: a Place, empty if nobody wrote it (``unplaced``)."""
     frame = sys._getframe(1)

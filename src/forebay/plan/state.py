@@ -42,12 +42,17 @@ def counts_on_order(cursor: Any) -> bool:
     return isinstance(cursor, list) and any(map(counts_on_order, cursor))
 
 
+def without_digests(line: str) -> str:
+    """A line of a plan to read: two that differ in nothing else are of steps whose functions or data differ."""
+    return _DIGEST.sub("", line)
+
+
 def check_same_plan(saved: list[str], here: list[str], strict: bool) -> None:
     """CursorError that names the first step that differs. Not `strict` overlooks changed functions and data."""
     for step, (theirs, ours) in enumerate(zip(saved, here)):
         if theirs == ours:
             continue
-        plain_theirs, plain_ours = _DIGEST.sub("", theirs), _DIGEST.sub("", ours)
+        plain_theirs, plain_ours = without_digests(theirs), without_digests(ours)
         if plain_theirs != plain_ours:
             raise CursorError(
                 f"the state was saved by another dataset: step {step + 1} was {plain_theirs}, here it is {plain_ours}"
@@ -59,5 +64,5 @@ def check_same_plan(saved: list[str], here: list[str], strict: bool) -> None:
             )
     if len(saved) != len(here):
         longer, has, lacks = (saved, "the saved", "this") if len(saved) > len(here) else (here, "this", "the saved")
-        extra = _DIGEST.sub("", longer[min(len(saved), len(here))])
+        extra = without_digests(longer[min(len(saved), len(here))])
         raise CursorError(f"the state was saved by another dataset: {has} one goes on with {extra}, {lacks} one ends")

@@ -1,10 +1,12 @@
 """`executor="auto"`: threads where a function scales on them, processes where it does not."""
 
+import time
 from collections.abc import Callable
 from queue import SimpleQueue
 from typing import Any
 
 from forebay.errors import ClosedError, PlanError, TransferError
+from forebay.run.comparison import Comparison
 from forebay.run.crew import Choice
 from forebay.run.executor import Executor, Job, R
 from forebay.run.gil_probe import GilProbe
@@ -16,6 +18,8 @@ _HOLDS = 0.6
 _BUSY = 0.5
 # An element that takes less than this is handed over and back in about the time of a call.
 _TRIFLE = 1e-6
+# Chunks that a step has under way for every worker.
+_AHEAD = 2
 
 WARM_UP = "warm up"
 
@@ -24,7 +28,8 @@ class AutoExecutor(Executor[R]):
     """Measures real chunks on one thread and settles on what suits the function.
 
     Chunks are measured, never made twice: whatever runs them, their results are the same. `threads` have a function
-    that the `probe` watches. `settled` hears of the choice, so that the next iteration begins with it.
+    that the `probe` watches. `settled` hears of the choice, so that the next iteration begins with it. Processes that
+    turn out, by `comparison`, to bring less than no workers at all are given up again.
     """
 
     def __init__(
@@ -36,6 +41,8 @@ class AutoExecutor(Executor[R]):
         processes: Callable[[], Executor[R]],
         settled: Callable[[Choice], None],
         choice: Choice | None,
+        comparison: Comparison | None = None,
+        clock: Callable[[], float] = time.perf_counter,
     ) -> None:
         self._asked = self._most = workers
         self._threads = self._current = threads
@@ -47,6 +54,10 @@ class AutoExecutor(Executor[R]):
         self._choice: Choice | None = None
         self._last_on_threads: Job[R] | None = None
         self._abandoned = False
+        self._processes: Executor[R] | None = None
+        self._comparison = comparison or Comparison()
+        self._clock = clock
+        self._under_way = 0
         threads.resize(1)
         if choice is not None:
             self._settle(choice)
@@ -70,8 +81,9 @@ class AutoExecutor(Executor[R]):
 
     @bell.setter
     def bell(self, bell: "SimpleQueue[Job[R]] | None") -> None:
-        for each in (self._threads, self._current):
-            each.bell = bell
+        for each in (self._threads, self._current, self._processes):
+            if each is not None:
+                each.bell = bell
 
     def submit(self, *arguments: Any) -> Job[R]:
         """Also looks at what has been finished since."""
@@ -79,6 +91,7 @@ class AutoExecutor(Executor[R]):
             self._settle(self._verdict())
         elif self._warming is not None:
             self._switch_if_warm()
+        self._under_way += 1
         job = self._current.submit(*arguments)
         if self._current is self._threads:
             self._last_on_threads = job
@@ -96,24 +109,49 @@ class AutoExecutor(Executor[R]):
         if self._abandoned:
             return None
         if self._current is not self._threads and isinstance(error, TransferError):
-            self._current.close()
+            self._end_processes()
             self._current = self._threads
             self._threads.resize(1)
             self._choice = Choice("thread", f"it holds the interpreter lock, but processes are no way out: {error}")
             self._settled(self._choice)
         return self._threads.submit(*job.arguments)
 
+    def observe(self, rows: int, waited: float) -> None:
+        """Also compares what processes bring with what would come without."""
+        # Those that a seek has dropped never come: no more are under way than the step asks for ahead.
+        self._under_way = min(max(self._under_way - 1, 0), _AHEAD * max(self._most, 1))
+        comparison, seen = self._comparison, self._probe.seen
+        if self._processes is None or comparison.verdict is not None or not seen.seconds:
+            return
+        if not comparison.observe(self._clock(), rows, waited, seen.rows / seen.seconds):
+            return
+        if comparison.verdict:
+            # All that they were given has come back: turns begin with that.
+            self._end_processes()
+            self._settle(Choice("inline", comparison.verdict))
+        elif comparison.alone:
+            self._current = self._made_inline()
+            comparison.begin(self._under_way)
+        else:
+            self._current = self._processes
+            self._current.resize(self._most)
+            comparison.begin(self._under_way + _AHEAD * self._most)
+
     def resize(self, workers: int) -> None:
         """Takes effect once it has settled; measuring needs one thread."""
         self._most = workers
         if self._choice is not None and self._warming is None and self._choice.kind != "inline":
             self._current.resize(workers)
+            if self._current is self._processes:
+                # What fewer or more of them have brought does not count.
+                self._comparison.begin(self._under_way + _AHEAD * workers)
 
     def abandon(self) -> None:
         """Processes, also those that are being started."""
         self._abandoned = True
         warming = self._warming
-        for each in (self._current, warming[0] if warming is not None else None):
+        processes = self._processes if warming is None else warming[0]
+        for each in {id(each): each for each in (self._current, processes)}.values():
             if each is not None:
                 each.through = self.through
                 each.abandon()
@@ -123,9 +161,7 @@ class AutoExecutor(Executor[R]):
         self._probe.stop()
         if self._warming is not None:
             self._warming[0].close()
-        if self._current is not self._threads:
-            self._current.through = self.through
-            self._current.close()
+        self._end_processes()
         self._threads.close()
 
     def _verdict(self) -> Choice:
@@ -157,8 +193,7 @@ class AutoExecutor(Executor[R]):
                 self._threads.resize(1)
                 self._warming = processes, [processes.submit(WARM_UP) for _ in range(self._most)]
         if choice.kind == "inline":
-            self._current = self._make_inline()
-            self._current.bell = self._threads.bell
+            self._current = self._made_inline()
         elif choice.kind == "thread":
             self._current.resize(self._most)
         self._choice = choice
@@ -171,4 +206,18 @@ class AutoExecutor(Executor[R]):
             self._warming = None
             processes.bell = self._threads.bell
             processes.resize(self._most)
-            self._current = processes
+            self._current = self._processes = processes
+            # The turn that an iteration before this has ended in begins again; that of the thread alone is not first.
+            self._comparison.alone = False
+            self._comparison.begin(self._under_way + _AHEAD * self._most)
+
+    def _made_inline(self) -> Executor[R]:
+        inline = self._make_inline()
+        inline.bell = self._threads.bell
+        return inline
+
+    def _end_processes(self) -> None:
+        if self._processes is not None:
+            self._processes.through = self.through
+            self._processes.close()
+            self._processes = None

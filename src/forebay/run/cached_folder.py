@@ -3,14 +3,13 @@
 ``<key>.data`` has the records one behind another. ``<key>.index`` says where they are, and whether that is all; it is
 replaced as a whole. Records that were written after it are found by looking behind the last one it knows, so a process
 that is killed loses no more than the record it was writing, and the rows of about a second that wait for the next one.
-Whoever writes holds ``lock``; all others only read.
+``<key>.plan`` says what they are made of. Whoever writes holds ``lock``; all others only read.
 """
 
 import errno
 import fcntl
 import json
 import os
-import re
 import threading
 import zlib
 from bisect import bisect_right
@@ -21,12 +20,14 @@ from typing import Any
 from forebay.block import START, Block, Cursor
 from forebay.errors import ForebayError, SpillError
 from forebay.run.cached import Content, Damaged, compact, fitting, shared
+from forebay.run.cached_others import Origin, Others
 from forebay.run.cached_record import Decoder, Record, describe, encode
 from forebay.run.files import OpenFile, sync_folder
 from forebay.run.operator import Setup
 from forebay.run.waiting import Waiting
 
-_OURS = re.compile(r"[0-9a-f]{32}\.(data|index|tmp)")
+# Of a disk that has no room.
+_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
 class FolderContent(Content):
@@ -34,17 +35,21 @@ class FolderContent(Content):
 
     Args:
         folder: made if there is none.
-        key: of the plan that the rows come from. Rows under another key are deleted by whoever writes here next.
+        key: of the plan that the rows come from. Of rows under other keys, the most under one of them stay until these
+            are complete, or need the room.
         codec: how to compress what is added.
+        origin: what the key is of, for those who write.
     """
 
-    def __init__(self, folder: Path, key: str, codec: str | None) -> None:
+    def __init__(self, folder: Path, key: str, codec: str | None, origin: Origin | None = None) -> None:
         super().__init__()
         self._folder = folder
         self._data = folder / f"{key}.data"
         self._index = folder / f"{key}.index"
         self._key = key
         self._codec = codec
+        self._origin = origin
+        self._others = Others(folder, key)
         self._mutex = threading.RLock()
         self._records: list[Record] = []
         self._starts: list[int] = []
@@ -56,7 +61,11 @@ class FolderContent(Content):
         self._end = 0
         self._committed = True
         self._outdated = False
-        self._open()
+        self._noted = False
+        try:
+            self._open()
+        except OSError as error:
+            raise SpillError(f"cache({str(folder)!r}) cannot be read: {_said(error)}") from error
 
     # Finding what is there.
 
@@ -159,6 +168,11 @@ class FolderContent(Content):
                 return self._lock.mine
             try:
                 self._folder.mkdir(parents=True, exist_ok=True)
+            except OSError as error:
+                raise SpillError(
+                    f"cache({str(self._folder)!r}): the folder cannot be made: {_said(error)}; name one that can be"
+                ) from error
+            try:
                 lock = OpenFile(os.open(self._folder / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666))
                 try:
                     fcntl.flock(lock.number, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -171,10 +185,10 @@ class FolderContent(Content):
             return True
 
     def _begin_writing(self) -> None:
-        """Nobody else writes now: what is there is final, and what belongs to other plans can go."""
-        for name in os.listdir(self._folder):
-            if _OURS.fullmatch(name) and (not name.startswith(self._key) or name.endswith(".tmp")):
-                (self._folder / name).unlink(missing_ok=True)
+        """Nobody else writes now: what is there is final, and most of what belongs to other plans can go."""
+        self._others.sweep(but=self._others.largest())
+        self._tmp.unlink(missing_ok=True)
+        self._noted = False
         self._open()
         if self._file is None:
             self._file = OpenFile(os.open(self._data, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666))
@@ -221,15 +235,33 @@ class FolderContent(Content):
                 self._append(compact(block), start, layout)
 
     def _append(self, block: Block, row: int, layout: str) -> None:
-        assert self._file is not None
+        self._note()
         record, pieces = encode(block, row, layout, self._end, self._codec)
         try:
-            self._file.write(self._end, pieces)
+            self._put(pieces)
         except OSError as error:
-            os.ftruncate(self._file.number, self._end)
-            raise self._failed(error) from error
+            if error.errno not in _FULL or not self._others.sweep():
+                raise self._failed(error) from error
+            try:
+                self._put(pieces)
+            except OSError as again:
+                raise self._failed(again) from again
         self._committed = False
         self._place(record)
+
+    def _note(self) -> None:
+        if not self._noted and self._origin is not None:
+            self._others.note(self._origin, begins=not self._records)
+            self._noted = True
+
+    def _put(self, pieces: list[Any]) -> None:
+        """At the end, whole or not at all."""
+        assert self._file is not None
+        try:
+            self._file.write(self._end, pieces)
+        except OSError:
+            os.ftruncate(self._file.number, self._end)
+            raise
 
     def finish(self, row: int) -> None:
         """Say that this is all, for good."""
@@ -240,12 +272,15 @@ class FolderContent(Content):
                 # Asking for the lock looks at the folder again, which others may have cleared or completed since.
                 return
             self._write()
+            self._note()
             self.complete = True
             try:
                 self._commit()
             except OSError as error:
                 self.complete = False
                 raise self._failed(error) from error
+            with suppress(OSError):
+                self._others.sweep()
 
     def rest(self) -> None:
         """Let others write."""
@@ -299,10 +334,14 @@ class FolderContent(Content):
     def _failed(self, error: OSError) -> SpillError:
         if error.errno in (errno.ENOENT, errno.ENOTDIR):
             return SpillError(f"cache({str(self._folder)!r}): the folder is gone; iterate again to fill it anew")
-        full = error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+        why, what = (
+            ("the disk is full", "Make room there, or name")
+            if error.errno in _FULL
+            else (_said(error), "See to that, or name")
+        )
         return SpillError(
-            f"cache({str(self._folder)!r}) cannot be written: {'the disk is full' if full else error}; "
-            f"{self.rows:,} elements are in it and stay usable. Make room there, or name another folder"
+            f"cache({str(self._folder)!r}) cannot be written: {why}; {self.rows:,} elements are in it and stay usable. "
+            f"{what} another folder"
         )
 
     def clear(self) -> None:
@@ -312,12 +351,17 @@ class FolderContent(Content):
                 return
             if not self.may_grow():
                 raise SpillError(f"cache({str(self._folder)!r}) is being filled by another process; stop it first")
-            for name in os.listdir(self._folder):
-                if name.startswith(self._key):
-                    (self._folder / name).unlink(missing_ok=True)
+            self._others.sweep()
+            for path in self._folder.glob(f"{self._key}.*"):
+                path.unlink(missing_ok=True)
             self._committed = True
             self._waiting.clear()
             self.rest()
+
+
+def _said(error: OSError) -> str:
+    """What the system said, and of which path."""
+    return f"{error.strerror} ({error.filename})" if error.filename else str(error)
 
 
 def _stamp(path: Path) -> tuple[int, int, int] | None:

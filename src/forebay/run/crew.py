@@ -8,6 +8,7 @@ from forebay.run.collected import close_when_collected
 from forebay.run.tuner import Tuner
 
 if TYPE_CHECKING:
+    from forebay.run.comparison import Comparison
     from forebay.run.gil_probe import Seen
 
 
@@ -43,6 +44,7 @@ class Parking:
         self.choices: dict[tuple[str, int], Choice] = {}
         self.workers: dict[tuple[str, int], int] = {}
         self.seen: dict[tuple[str, int], Seen] = {}
+        self.comparisons: dict[tuple[str, int], Comparison] = {}
         self._watched = False
 
     def found(self) -> list[tuple[str, str]]:

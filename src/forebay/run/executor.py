@@ -75,6 +75,9 @@ class Executor(ABC, Generic[R]):
         """Another try for a job that could not be handed over, or None if there is no other way."""
         return None
 
+    def observe(self, rows: int, waited: float) -> None:
+        """The step has taken a result, made of so many rows; so long it has waited for results in all."""
+
     @abstractmethod
     def resize(self, workers: int) -> None:
         """Go over to that many workers; those too many end after the call they are on."""

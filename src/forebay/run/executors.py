@@ -8,6 +8,7 @@ from forebay.block import Block, Indices
 from forebay.errors import PlanError
 from forebay.remote_run import RemoteRun, in_force
 from forebay.run.auto import AutoExecutor
+from forebay.run.comparison import Comparison
 from forebay.run.crew import Choice, Crew
 from forebay.run.executor import Executor, InlineExecutor, Job, ThreadExecutor
 from forebay.run.gil_probe import GilProbe, Seen
@@ -52,7 +53,8 @@ def start(setup: Setup, site: Site, calls: int | None, kind: str, make: Make[R])
     probe = GilProbe(parking.seen.setdefault(site.key, Seen()))
     probed = ThreadExecutor(partial(_make_probed, make, probe), workers, str(site))
     inline = partial(InlineExecutor[R], make)
-    return AutoExecutor(workers, probed, probe, inline, processes, settled, choices.get(site.key))
+    comparison = parking.comparisons.setdefault(site.key, Comparison())
+    return AutoExecutor(workers, probed, probe, inline, processes, settled, choices.get(site.key), comparison)
 
 
 class _Leased(Executor[R]):

@@ -89,7 +89,7 @@ class Faults:
         why = f"; this is fault {self.count + 1:,}, and max_errors is {self._tolerance.most}"
         made: ForebayError
         if isinstance(error, FileError):
-            made = FileError(error.path, error.reason + why, error.offset, error.step)
+            made = FileError(error.path, error.reason + why, error.offset, error.step, error.line)
             made.__cause__ = error
         elif isinstance(error, FunctionError):
             made = error.again(f"{error.args[0]}{why}")

@@ -134,7 +134,7 @@ def _stop_at_failure(function: RowsFunction[P], block: Block, indices: Indices, 
 def _brief(error: Fault) -> Fault:
     """What of an error goes back from a worker: what it says, and never what it refers to."""
     if isinstance(error, FileError):
-        return FileError(error.path, error.reason[:_LONGEST], error.offset, error.step)
+        return FileError(error.path, error.reason[:_LONGEST], error.offset, error.step, error.line)
     brief = FunctionError(str(error.args[0])[:_LONGEST])
     brief.element = error.element
     return brief

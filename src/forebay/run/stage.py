@@ -157,6 +157,9 @@ class Stage(Operator, Generic[R]):
             if left := self.left(chunk, result):
                 done = chunk.block.slice(0, done.rows - left)
                 self._rest = chunk.block.slice(done.rows, chunk.block.rows), chunk.index + done.rows
+            # What was made of many rows may be there twice otherwise, while the block goes on its way.
+            del result
+            self._executor.observe(done.rows, self.meter.waited)
             size = done.nbytes if block is None else block.nbytes
             self._growth = max(size / max(done.nbytes, 1), 0.9 * self._growth)
             self._seen = True

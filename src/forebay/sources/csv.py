@@ -63,6 +63,7 @@ class CsvRecords(StreamedFiles):
     names: tuple[bytes, ...] | None = None
 
     kind = "CsvDataset"
+    in_lines = True
     declared_by: ClassVar[str] = "record_defaults"
     untold = ("structure", "names")
 

@@ -20,6 +20,7 @@ from forebay.plan.text import brief, exact
 from forebay.run import Access, Operator, Pace, ReadRows, Setup
 from forebay.run.faults import Faults
 from forebay.sources.slices import Slices, slices_of
+from forebay.storage.line_numbers import LineNumbers
 
 
 class FileRows(ABC):
@@ -86,8 +87,16 @@ class FilesNode(Skips):
     untold: ClassVar[tuple[str, ...]] = ()
     """Fields that say nothing to a reader of the plan that others do not say as well."""
 
+    in_lines: ClassVar[bool] = False
+    """Whether files are text, so that a line's number says more of a place than its offset."""
+
     def __post_init__(self) -> None:
         self.check_errors()
+
+    @property
+    def counts_lines(self) -> bool:
+        """Whether an offset is one of the file as it lies there, in which lines can be counted."""
+        return self.in_lines
 
     @abstractmethod
     def open(self, path: str, at: Any, lease: Lease, setup: Setup) -> FileRows:
@@ -162,6 +171,7 @@ class _ReadFiles(Operator):
         self._file = 0
         self._at: Any = None  # Where to open the file, as long as it is not open.
         self._faults = Faults(node.tolerance, self.meter)  # Of the present file.
+        self._lines = LineNumbers() if node.counts_lines else None
 
     def seek(self, cursor: Cursor, epoch: int) -> int:
         """To the row that the state names; those behind it are for the caller to drop."""
@@ -203,11 +213,17 @@ class _ReadFiles(Operator):
     def _pass_over(self, error: FileError) -> None:
         """Go on behind a fault, or raise it."""
         error = error.read_by(str(self.site))
-        if not self._faults.passes(error):
+        passes = self._faults.passes(error)
+        if not passes or self._faults.told:
+            error = error.at_line(self._line(error.path, error.offset))
+        if not passes:
             raise self._faults.refused(error)
         self._faults.add(error)
         if self._rows is None or not self._rows.recover():
             self._next_file()
+
+    def _line(self, path: str, offset: int | None) -> int | None:
+        return None if self._lines is None or offset is None else self._lines.at(path, offset)
 
     def _next_file(self) -> None:
         self._close_file()
@@ -235,7 +251,7 @@ class _ReadFiles(Operator):
             offset = None
         finally:
             lease.release()
-        return place(path, offset)
+        return place(path, offset, self._line(path, offset))
 
     def held(self) -> tuple[int, float]:
         """What has been read of a file and not made into rows yet."""

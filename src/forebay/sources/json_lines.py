@@ -51,6 +51,7 @@ class JsonLines(StreamedFiles):
     leaves: tuple[JsonLeaf, ...]
 
     kind = "from_json"
+    in_lines = True
     untold = ("structure",)
 
     def spec(self, *inputs: Any) -> Any:
@@ -107,7 +108,9 @@ class _Parsed(StreamedFile):
                     hint = (
                         "; an object has to stand on one line, as `jq -c .` writes it" if line.strip() == b"{" else ""
                     )
-                    fault = self.fault(start, f"the line is not a JSON object: {error}{hint}")
+                    # To the parser, every line is the first.
+                    said = str(error).replace("line 1 column", "column")
+                    fault = self.fault(start, f"the line is not a JSON object: {said}{hint}")
                     return objects, places, start, fault
                 objects.append(value)
                 places.append(start)

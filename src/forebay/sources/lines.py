@@ -34,6 +34,7 @@ class TextLines(StreamedFiles):
     index_files: bool = False
 
     kind = "TextLineDataset"
+    in_lines = True
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -116,7 +117,7 @@ class _IndexedLines(FileIndex):
 
     def origin(self, row: int) -> str:
         """Where it begins."""
-        return place(self._file.path, int(self._places[row]))
+        return place(self._file.path, int(self._places[row]), row + 1)
 
     def read(self, start: int, stop: int) -> Block:
         """In one piece."""

@@ -34,6 +34,11 @@ class StreamedFiles(FilesNode):
         if self.buffer_size is not None:
             keep_whole(self, "buffer_size", 0)
 
+    @property
+    def counts_lines(self) -> bool:
+        """Not in what has to be unfolded for it."""
+        return self.in_lines and self.compression is None
+
     def params(self) -> dict[str, Any]:
         """What decides about the rows."""
         return {name: value for name, value in super().params().items() if name != "buffer_size"}

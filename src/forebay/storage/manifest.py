@@ -49,7 +49,10 @@ class FileInfo:
 
 @dataclass(frozen=True)
 class Manifest:
-    """A whole saved dataset. `structure` is None if it was saved without an element to tell it by."""
+    """A whole saved dataset. `structure` is None if it was saved without an element to tell it by.
+
+    `plan` is a key of the plan that the rows come from, and `made_of` a text about that.
+    """
 
     id: str
     structure: Any
@@ -58,6 +61,7 @@ class Manifest:
     plan: str
     files: tuple[FileInfo, ...]
     known: bool = True
+    made_of: str | None = None
     given: Structure | None = field(default=None, compare=False)
 
     @cached_property
@@ -102,6 +106,7 @@ class Manifest:
             "structure": self.structure,
             "columns": [leaf.to_json() for leaf in self.leaves],
             "files": [vars(file) for file in self.files],
+            **({} if self.made_of is None else {"made_of": self.made_of}),
         }
 
 
@@ -174,6 +179,8 @@ def _parsed(name: str, text: bytes, call: str) -> Manifest:
             plan=value["plan"],
             files=tuple(FileInfo(**file) for file in value["files"]),
             known=value["known"],
+            # Earlier versions did not write it.
+            made_of=value.get("made_of"),
         )
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         if isinstance(error, PlanError):

@@ -9,7 +9,8 @@ from forebay._native import spare_bytes
 from forebay.errors import FileError, PlanError
 from forebay.ledger import Lease
 from forebay.storage.files import Bytes, InputFile
-from forebay.storage.inflate import WBITS, InflateError, inflater
+from forebay.storage.inflate import WBITS, InflateError, inflater, mistaken
+from forebay.storage.marks import MARK
 
 # Of the compressed bytes. What they unfold to is asked for as it is needed, however much it may be.
 _COMPRESSED_PIECE = 1 << 18
@@ -102,6 +103,8 @@ class Inflated(Stream):
         self._file = file
         self.path = file.path
         self._bits = bits
+        self._begin = begin
+        self._head = b""  # The first of the compressed bytes.
         self._at = begin  # In the file, of the compressed bytes that have not been read.
         self._end = end
         self._over = False
@@ -165,18 +168,23 @@ class Inflated(Stream):
             got = self._file.read_at(self._at, self._piece[:most_read])
             self._at += got
             self._waiting = self._piece[:got].tobytes()
+            self._head = self._head or self._waiting[:MARK]
         if not self._waiting:
             if self._member is not None or self._end is not None:
-                raise FileError(self.path, "ends in the middle of its compressed data", self._at)
+                raise self._fault("ends in the middle of its compressed data")
             return None
         return self._inflate(most)
+
+    def _fault(self, reason: str) -> FileError:
+        mistake = mistaken(self.path, self._head, self._bits)
+        return FileError(self.path, reason, self._at) if mistake is None else FileError(self.path, mistake, self._begin)
 
     def _inflate(self, most: int) -> bytes:
         member = self._member = self._member or inflater(self._bits)
         try:
             data: bytes = member.decompress(self._waiting, most)
         except InflateError as error:
-            raise FileError(self.path, f"its compressed data is damaged ({error})", self._at) from error
+            raise self._fault(f"its compressed data is damaged ({error})") from error
         self._waiting = member.unconsumed_tail
         self.unfolded(data)
         if member.eof:

@@ -43,6 +43,7 @@ class DatasetWriter:
         shard_of: ShardOf | None = None,
         spec: Any = None,
         plan: str = "",
+        made_of: str | None = None,
         overwrite: bool = True,
         file_bytes: int = FILE_BYTES,
         ledger: Ledger | None = None,
@@ -53,6 +54,7 @@ class DatasetWriter:
         self._compression = compression
         self._shard_of = shard_of
         self._plan = plan
+        self._made_of = made_of
         self._file_bytes = file_bytes
         self._structure: Structure | None = None
         self._leaves: tuple[Leaf, ...] = ()
@@ -245,6 +247,7 @@ class DatasetWriter:
                 leaves=self._leaves,
                 compression=self._compression,
                 plan=self._plan,
+                made_of=self._made_of,
                 files=tuple(sorted(self._files, key=lambda file: (file.shard, file.name))),
                 known=self._structure is not None,
             )

@@ -19,16 +19,19 @@ from conformance.case import Case
 from conformance.cases.common import Dataset, batches, i64, range_, scalars, slices
 from conformance.cases.laws import reordered
 from conformance.data import ARRAYS
+from forebay.plan import check_use
 
 
 def _frozen(build: Callable[[], fb.Dataset[Any]]) -> Callable[[], fb.Dataset[Any]]:
-    """Without the warning that a cache behind random steps gives."""
+    """Without the warnings that a cache behind random steps gives, when it is built or when it is used again."""
 
     @functools.wraps(build)
     def quiet() -> fb.Dataset[Any]:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            return build()
+            dataset = build()
+            check_use(dataset.plan, again=True)
+        return dataset
 
     return quiet
 
