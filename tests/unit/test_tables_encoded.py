@@ -88,6 +88,22 @@ def test_what_is_under_a_null_leads_nowhere(tmp_path: Path, form: str) -> None:
     assert list(fb.Dataset.from_arrow(path)) == [{"s": {"d": None}}]
 
 
+@pytest.mark.parametrize("form", ["parquet", "arrow"])
+def test_no_elements_have_columns_if_it_is_known_which(tmp_path: Path, form: str) -> None:
+    path = str(tmp_path / "x")
+    made = fb.Dataset.range(5).map(lambda x: {"x": x, "s": ["a"]})
+    for dataset, names in (
+        (made.filter(lambda element: False), {"x", "s"}),
+        (fb.Dataset.range(0), {"value"}),
+        (made.take(0), {"x", "s"}),
+        (fb.Dataset.from_generator(lambda: iter(())), set()),
+    ):
+        getattr(dataset, f"to_{form}")(path)
+        schema = pq.read_schema(path) if form == "parquet" else pa.ipc.open_file(path).schema
+        assert set(schema.names) == names
+        assert list(getattr(fb.Dataset, f"from_{form}")(path)) == []
+
+
 @pytest.mark.parametrize("form", ["parquet", "arrow", "stream"])
 def test_files_without_columns(tmp_path: Path, form: str) -> None:
     path = write(tmp_path / "x", pa.table({}), form)
