@@ -111,6 +111,11 @@ def flip(client: socket.socket, answer: Answer) -> None:
     client.sendall(answer.head() + bytes(changed))
 
 
+def no_length(client: socket.socket, answer: Answer) -> None:
+    """An answer to HEAD that says that there are no bytes."""
+    client.sendall(answer.head(0))
+
+
 def redirect(url: str) -> Fault:
     """The object is said to be elsewhere."""
 

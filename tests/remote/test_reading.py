@@ -181,6 +181,15 @@ def test_a_small_file_from_a_server_without_ranges(store: Store) -> None:
     assert list(dataset) == rows
 
 
+def test_a_server_whose_heads_say_that_there_is_nothing(store: Store) -> None:
+    rows = [b"%d" % i * 50 for i in range(500)]
+    for name, held in (("object", rows), ("empty", [])):
+        store.put(name, tfrecord(held))
+        store.proxy.everything, store.proxy.script = True, [servers.no_length]
+        assert list(fb.TFRecordDataset(store.url("http", name))) == held
+        assert not store.proxy.script
+
+
 def test_a_large_file_from_a_server_without_ranges(store: Store) -> None:
     data = bytes(5 << 20)
     store.put("object", data)

@@ -149,6 +149,39 @@ class TestIndex:
             kept.write_bytes(damage)
             assert list(fb.TFRecordDataset(name, index=True)) == [b"x"] * 7
 
+    def test_it_knows_how_many_faults_were_passed_over(self, tmp_path: Path) -> None:
+        (name,) = files(tmp_path, 30)
+        everything = list(fb.TFRecordDataset(name))
+        data = bytearray(Path(name).read_bytes())
+        data[-5] ^= 1
+        Path(name).write_bytes(data)
+
+        def read(most: int | None) -> list[bytes]:
+            return list(fb.TFRecordDataset(name, index=True, on_error="skip", max_errors=most))
+
+        for most in (0, 100, 0, None, 0, 1):
+            if most == 0:
+                with pytest.raises(fb.FileError, match="this is fault 1, and max_errors is 0"):
+                    read(most)
+            else:
+                assert read(most) == everything[:-1]
+
+    @pytest.mark.parametrize("replaced", [False, True])
+    def test_of_a_file_that_changes(self, tmp_path: Path, replaced: bool) -> None:
+        """How many rows there are has been told, so that others cannot come in their place."""
+        (name,) = files(tmp_path, 10)
+        first, second = (fb.TFRecordDataset(name, index=True) for _ in range(2))
+        assert len(first) == len(second) == 10
+        assert len(list(first)) == 10
+        if replaced:
+            os.replace(write(tmp_path / "new", [b"x"] * 20), name)
+        else:
+            write(Path(name), [b"x"] * 20)
+        for dataset in (first, second, second.shuffle(seed=1), second.skip(2).shard(2, 1)):
+            with pytest.raises(fb.FileError, match=r"0\.tfrecord: has changed since this dataset looked at it"):
+                list(dataset)
+        assert list(fb.TFRecordDataset(name, index=True)) == [b"x"] * 20
+
     def test_a_folder_that_may_not_be_written(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         (name,) = files(tmp_path, 30)
 

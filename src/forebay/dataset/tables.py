@@ -222,7 +222,8 @@ class TableDataset(StoredDataset[T_co]):
         setup = self._setup()
         # A group is there as rows, as Arrow's arrays and as pages at once.
         size = min(parse_size(call, group_bytes, memory_left), max(setup.ledger.budget // 8, 1 << 12))
-        writer = TableWriter(call, kind, pattern, rows, codec_of(call, kind, compression), size)
+        codec = codec_of(call, kind, compression)
+        writer = TableWriter(call, kind, pattern, rows, codec, size, lambda: self.element_spec)
         with in_force(setup.remote):
             write_blocks(self._blocks(setup), writer, total if total >= 0 else None, progress)
 

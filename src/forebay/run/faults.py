@@ -22,6 +22,10 @@ class Tolerance:
     most: int | None = MAX_ERRORS
     quiet: bool = False
 
+    def allows(self, faults: int) -> bool:
+        """Whether so many are passed over."""
+        return not faults or (self.skips and (self.most is None or faults <= self.most))
+
 
 _listeners: list[Callable[[object], None]] = []
 

@@ -1,15 +1,16 @@
 """``to_parquet`` and ``to_arrow``: all rows of a dataset as tables."""
 
 import json
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-from forebay.block import Block, Column, RowError, Structure, concat_blocks
-from forebay.errors import DataError, FileError, PlanError
+from forebay.block import Block, Column, RowError, Structure, TensorSpec, concat_blocks, flatten
+from forebay.errors import DataError, FileError, ForebayError, PlanError
 from forebay.sinks.files import FilesWriter
 from forebay.storage.arrow import arrow
 from forebay.storage.columns import encode
-from forebay.storage.leaf import Leaf, leaf_of_column
+from forebay.storage.leaf import Leaf, leaf_of_column, leaf_of_spec
 from forebay.storage.output import OutputFile
 from forebay.storage.structures import column_names, structure_to_json
 from forebay.storage.table_files import OWN, open_table, own_columns
@@ -32,17 +33,25 @@ class TableWriter(FilesWriter):
     """Blocks as row groups or record batches.
 
     Types are settled by the first rows. If a later one does not fit, what has been written is read back and written
-    again with wider types.
+    again with wider types. If there are no rows, `spec` is asked what they would have been.
     """
 
     def __init__(
-        self, call: str, kind: str, pattern: str, rows_per_file: int | None, compression: str | None, group_bytes: int
+        self,
+        call: str,
+        kind: str,
+        pattern: str,
+        rows_per_file: int | None,
+        compression: str | None,
+        group_bytes: int,
+        spec: Callable[[], Any],
     ) -> None:
         arrow()
         super().__init__(call, pattern, rows_per_file)
         self._kind = kind
         self._compression = compression
         self._group_bytes = group_bytes
+        self._spec = spec
         self._structure: Structure | None = None
         self._leaves: tuple[Leaf, ...] = ()
         self._looked: list[Block] | None = []
@@ -83,9 +92,19 @@ class TableWriter(FilesWriter):
                     self._leaves[len(leaves)].merged(leaf)
             except RowError as error:
                 raise self._error(self._added + error.row, f"{name} {error.text}") from None
-            # A null is also how Arrow says NaT, so that dates are None only where they have to be.
-            leaves.append(leaf if leaf.dtype.kind in "mM" else replace(leaf, nullable=True))
+            leaves.append(_open_to_nulls(leaf))
         return tuple(leaves)
+
+    def _declare(self) -> None:
+        """The columns of a dataset without elements, if they can be known."""
+        try:
+            specs, structure = flatten(self._spec(), (TensorSpec,))
+            leaves = [leaf_of_spec(name, spec) for name, spec in zip(column_names(structure), specs)]
+        except (ForebayError, RowError):
+            return
+        known = [_open_to_nulls(leaf) for leaf in leaves if leaf is not None]
+        if known and len(known) == len(leaves):
+            self._structure, self._leaves = structure, tuple(known)
 
     def _settle(self) -> None:
         looked, self._looked = self._looked or [], None
@@ -190,6 +209,8 @@ class TableWriter(FilesWriter):
 
     def finish(self) -> None:
         """Also if there was not enough to look at."""
+        if self._structure is None:
+            self._declare()
         if self._looked is not None:
             self._settle()
         super().finish()
@@ -202,6 +223,11 @@ class TableWriter(FilesWriter):
 
     def _error(self, element: int, text: str) -> DataError:
         return DataError(f"{self._call}(), element {element}: {text}")
+
+
+def _open_to_nulls(leaf: Leaf) -> Leaf:
+    """A null is also how Arrow says NaT, so that dates are None only where they have to be."""
+    return leaf if leaf.dtype.kind in "mM" else replace(leaf, nullable=True)
 
 
 class _Sink:

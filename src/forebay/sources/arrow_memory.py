@@ -13,7 +13,8 @@ from forebay.plan.fingerprint import digest, function_name
 from forebay.plan.node import UNKNOWN, Build, Node
 from forebay.run import Access, Operator, ReadRows, Setup
 from forebay.storage.fill_nulls import checked_fills, with_fills
-from forebay.storage.table_files import cut, own_columns
+from forebay.storage.table_cuts import cut
+from forebay.storage.table_files import own_columns
 from forebay.storage.tables import TableForm, picked, table_form
 
 _SAMPLED = 64

@@ -20,6 +20,7 @@ from forebay.plan.text import brief, exact
 from forebay.run import Access, Operator, Pace, ReadRows, Setup
 from forebay.run.faults import Faults
 from forebay.sources.slices import Slices, slices_of
+from forebay.storage.files import local_version
 from forebay.storage.line_numbers import LineNumbers
 
 
@@ -56,6 +57,8 @@ class FileIndex(ABC):
     """The rows of one file by number, for formats that know where each of them is."""
 
     length: int
+    looked_at: tuple[str, str | None] = "", None
+    """Which file it is of, and of which version, where that can be asked at no cost."""
 
     def within(self, setup: Setup) -> list[Lease]:
         """As ``Access.within``."""
@@ -115,12 +118,14 @@ class FilesNode(Skips):
         """Those of all files, if every one has one."""
         found = []
         for path in self.files:
+            version = local_version(path)
             try:
                 index = self.index(path)
             except FileError as error:
                 raise error.read_by(str(self.site)) from error
             if index is None:
                 return None
+            index.looked_at = path, version
             found.append(index)
         return tuple(found) if found else None
 
@@ -272,7 +277,10 @@ class _IndexedFiles(Access):
         super().__init__(int(self._starts[-1]))
 
     def within(self, setup: Setup) -> list[Lease]:
-        """For each file."""
+        """For each file, all of which have to be those that were counted."""
+        for path, version in (index.looked_at for index in self._indexes):
+            if version is not None and local_version(path) != version:
+                raise changed(path).read_by(str(self._node.site))
         return [lease for index in self._indexes for lease in index.within(setup)]
 
     def origin(self, row: int, epoch: int) -> str | None:
@@ -335,6 +343,11 @@ class FileNames(Slices):
         """The node of these paths."""
         made = slices_of(np.array(paths, object), label, where)
         return FileNames(structure=made.structure, columns=made.columns, length=made.length, label=label, where=where)
+
+
+def changed(path: str) -> FileError:
+    """The error for rows that lie elsewhere by now."""
+    return FileError(path, "has changed since this dataset looked at it, to know where its rows are; build it again")
 
 
 def _names_digest(paths: Iterable[str]) -> str:

@@ -7,7 +7,8 @@ import numpy as np
 
 from forebay.block import Block, Indices
 from forebay.errors import FileError, place
-from forebay.sources.files import FileIndex, FileRows
+from forebay.run.faults import Tolerance
+from forebay.sources.files import FileIndex, FileRows, changed
 from forebay.storage.files import Bytes, InputFile, open_file
 from forebay.storage.row_index import RowIndex, load_index, save_index
 
@@ -15,17 +16,21 @@ from forebay.storage.row_index import RowIndex, load_index, save_index
 class SpanIndex(FileIndex):
     """Rows by number. One that cannot be read is a row too, of no bytes, and fails when it is asked for."""
 
-    def __init__(self, path: str, checked: str | None, build: Callable[[InputFile], RowIndex]) -> None:
+    def __init__(
+        self, path: str, checked: str | None, tolerance: Tolerance, build: Callable[[InputFile], RowIndex]
+    ) -> None:
         self._path = path
         file = open_file(path)
         try:
             found = load_index(file, checked)
-            if found is None:
+            if found is None or not tolerance.allows(found.faults):
+                # One with more faults than are allowed is made again for the error that names the first of those.
                 found = build(file)
                 save_index(file, found)
         finally:
             file.close()
         self._rows = found
+        self._version = file.version
         self.length = len(found.starts)
         self._opened: InputFile | None = None
 
@@ -54,7 +59,11 @@ class SpanIndex(FileIndex):
         if len(empty):
             raise self.fault(int(starts[empty[0]]))
         if self._opened is None:
-            self._opened = open_file(self._path)
+            opened = open_file(self._path)
+            if opened.version != self._version:
+                opened.close()
+                raise changed(self._path)
+            self._opened = opened
         data = np.empty(int((stops - starts).sum()), np.uint8)
         # Where one begins at the end of the one before, they are read together.
         breaks = np.flatnonzero(starts[1:] != stops[:-1]) + 1

@@ -2,14 +2,20 @@
 
 A row's place is its number: to resume, the query is run again and rows are passed over. That gives the same rows only
 if the query has an order (``ORDER BY``) and the data has not changed.
+
+Rows are fetched one by one: drivers drop what they already have of a ``fetchmany`` that fails, so that how many rows
+came before a fault would depend on where blocks end. What a driver itself works ahead is lost, the same rows each time:
+one of SQLite, up to 2,048 of DuckDB.
 """
 
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from forebay.block import Block, Column, RowError, TensorSpec, column_from_rows, flatten
 from forebay.block.build import dtype_name
@@ -88,6 +94,7 @@ class _Rows(FileRows):
         self._path = path
         self._structure = flatten(node.output_types, (np.dtype,))[1]
         self._waiting: list[Any] = []
+        self._failed: Exception | None = None
         self.at = 0
         try:
             self._connection = DRIVERS[node.driver](path)
@@ -96,7 +103,10 @@ class _Rows(FileRows):
             raise FileError(path, f"cannot be opened with {node.driver}: {error}") from error
         try:
             self._cursor = self._connection.cursor()
-            self._run(lambda: self._cursor.execute(node.query))
+            try:
+                self._cursor.execute(node.query)
+            except Exception as error:
+                raise self._error(error) from error
             found = len(self._cursor.description or ())
             if found != len(node.output_types):
                 raise FileError(
@@ -130,13 +140,20 @@ class _Rows(FileRows):
         return Block(self._structure, columns, len(found))
 
     def _fetch(self, rows: int) -> list[Any]:
-        return list(self._run(lambda: self._cursor.fetchmany(rows)))
+        """So many, fewer at the end or before a fault, which is raised by the next call."""
+        found: list[Any] = []
+        if self._failed is None:
+            try:
+                for row in islice(iter(self._cursor.fetchone, None), rows):
+                    found.append(row)  # noqa: PERF402 - what came before an error counts
+            except Exception as error:
+                self._failed = error
+        if self._failed is not None and not found:
+            raise self._error(self._failed) from self._failed
+        return found
 
-    def _run(self, call: Callable[[], Any]) -> Any:
-        try:
-            return call()
-        except Exception as error:
-            raise FileError(self._path, f"the query failed: {error}") from error
+    def _error(self, error: Exception) -> FileError:
+        return FileError(self._path, f"the query failed: {error}")
 
     def _columns(self, rows: list[Any]) -> list[Column]:
         return [
@@ -165,14 +182,20 @@ def _column(name: str, dtype: np.dtype[Any], values: tuple[Any, ...]) -> Column:
     numbers = _NUMBERS.get(dtype.kind, set())
     if kinds <= numbers:
         try:
-            return Dense(np.array(values, dtype))
-        except OverflowError:
+            return Dense(_array(values, dtype))
+        except (OverflowError, FloatingPointError):
             # Some value does not fit, and is found below.
             pass
     if dtype == TEXT and kinds == {str} and not any(map(_SURROGATES.search, values)):
         return Strings.of(values, (), True)
     made = [_value(name, dtype, numbers, row, value) for row, value in enumerate(values)]
     return column_from_rows(made, dtype)
+
+
+def _array(values: Any, dtype: np.dtype[Any]) -> NDArray[Any]:
+    """Numbers too large for a float are refused as those too large for an int are; by default they become infinite."""
+    with np.errstate(over="raise"):
+        return np.array(values, dtype)
 
 
 def _value(name: str, dtype: np.dtype[Any], numbers: set[type[Any]], row: int, value: Any) -> Any:
@@ -187,8 +210,8 @@ def _value(name: str, dtype: np.dtype[Any], numbers: set[type[Any]], row: int, v
             return text.encode("utf-8", "surrogateescape") if dtype == BYTES else _utf8(name, row, text)
     elif type(value) in numbers or (dtype.kind == "f" and hasattr(value, "__float__") and not isinstance(value, str)):
         try:
-            return np.array(value, dtype)[()]
-        except OverflowError:
+            return _array(value, dtype)[()]
+        except (OverflowError, FloatingPointError):
             raise RowError(row, f"{name} is {value}, which does not fit into {dtype.name}") from None
     raise RowError(
         row, f"{name} is {brief(repr(value))}, not {dtype_name(dtype)}; CAST it in the query if it should be"

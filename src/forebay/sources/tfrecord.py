@@ -234,7 +234,7 @@ class _Indexed(SpanIndex):
     """Records by number."""
 
     def __init__(self, path: str, node: TFRecords) -> None:
-        super().__init__(path, _checked(node), partial(_build, node=node))
+        super().__init__(path, _checked(node), node.tolerance, partial(_build, node=node))
 
     def made(self, data: Bytes, starts: Indices, stops: Indices) -> Block:
         """With their checksums verified."""
@@ -294,4 +294,4 @@ def _build(file: InputFile, node: TFRecords) -> RowIndex:
         starts.append(found[0])
         stops.append(found[1])
     rows.close()
-    return RowIndex(np.concatenate(starts), np.concatenate(stops), _checked(node))
+    return RowIndex(np.concatenate(starts), np.concatenate(stops), _checked(node), faults.count)

@@ -20,7 +20,7 @@ class ArchiveIndex(SpanIndex):
 
     def __init__(self, node: Archives, path: str) -> None:
         self._node = node
-        super().__init__(path, self._checked, self._build)
+        super().__init__(path, self._checked, node.tolerance, self._build)
 
     def __reduce__(self) -> Any:
         return ArchiveIndex, (self._node, self._path)
@@ -61,8 +61,8 @@ class ArchiveIndex(SpanIndex):
                         break
         finally:
             rows.close()
-        spans = ranges(found)
-        return RowIndex(np.ascontiguousarray(spans[:, 0]), np.ascontiguousarray(spans[:, 1]), self._checked)
+        starts, stops = (np.ascontiguousarray(side) for side in ranges(found).T)
+        return RowIndex(starts, stops, self._checked, faults.count)
 
     def made(self, data: Bytes, starts: Indices, stops: Indices) -> Block:
         """Their headers are parsed where they lie."""

@@ -129,11 +129,12 @@ class _Web(Backend):
         return super().learn(info)
 
     def describe(self) -> Request:
-        """By HEAD, and where that does not tell, by asking for the first byte."""
+        """By HEAD, and where that does not tell, by asking for the first byte. Some servers answer any HEAD with a
+        length of 0, so that alone tells nothing."""
 
         async def work(put: Put) -> None:
             info = await self._ask("HEAD", {}, _described)
-            if info is None or info["size"] is None:
+            if info is None or not info["size"]:
                 info = await self._ask("GET", {"Range": "bytes=0-0"}, _described)
             put(info)
 
@@ -212,6 +213,9 @@ async def _described(answer: Any) -> dict[str, Any]:
     size = int(told[1]) if told else None
     if size is None and answer.status == 200 and headers.get("Content-Encoding", "identity") in ("", "identity"):
         size = int(headers["Content-Length"]) if "Content-Length" in headers else None
+    if size is None and answer.status == 416:
+        # There is no first byte.
+        size = 0
     kept = {key: headers[key] for key in ("ETag", "Last-Modified", "Content-MD5") if key in headers}
     return {"type": "file", "size": size, **kept}
 

@@ -13,7 +13,7 @@ from forebay.remote_run import check_allowed
 from forebay.storage.input_file import Bytes, InputFile, file_error, is_url
 from forebay.storage.remote import RemoteFile
 
-__all__ = ["Bytes", "InputFile", "file_error", "is_url", "open_file"]
+__all__ = ["Bytes", "InputFile", "file_error", "is_url", "local_version", "open_file"]
 
 _PIECE = 1 << 20
 
@@ -23,6 +23,18 @@ def open_file(path: str) -> InputFile:
     check_allowed(path)
     path = path.removeprefix("file://")
     return RemoteFile(path) if is_url(path) else _LocalFile(path)
+
+
+def local_version(path: str) -> str | None:
+    """What ``InputFile.version`` would be, without opening the file; None of those at URLs, and if there is none."""
+    try:
+        return None if is_url(path.removeprefix("file://")) else _version(os.stat(path.removeprefix("file://")))
+    except (OSError, ValueError):
+        return None
+
+
+def _version(status: os.stat_result) -> str:
+    return f"{status.st_size} {status.st_mtime_ns}"
 
 
 class _LocalFile(InputFile):
@@ -38,7 +50,7 @@ class _LocalFile(InputFile):
         self._close = weakref.finalize(self, os.close, self._file)
         status = os.fstat(self._file)
         self.size = status.st_size
-        self.version = f"{status.st_size} {status.st_mtime_ns}"
+        self.version = _version(status)
         if stat.S_ISDIR(status.st_mode):
             reason = "is a folder"
         elif not stat.S_ISREG(status.st_mode):

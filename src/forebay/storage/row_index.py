@@ -12,19 +12,21 @@ from forebay.block import Indices
 from forebay.storage.files import InputFile, is_url
 from forebay.storage.side_files import index_of
 
-_FORMAT = "forebay row index 2"
+_FORMAT = "forebay row index 3"
 
 
 @dataclass(frozen=True, slots=True)
 class RowIndex:
     """Row i is in the bytes ``starts[i]`` to ``stops[i]``.
 
-    `checked` says by what every row has been read and found good; it is None if none has been read.
+    `checked` says by what every row has been read and found good; it is None if none has been read. `faults` were
+    passed over on the way.
     """
 
     starts: Indices
     stops: Indices
     checked: str | None
+    faults: int = 0
 
 
 def load_index(file: InputFile, checked: str | None) -> RowIndex | None:
@@ -40,13 +42,18 @@ def load_index(file: InputFile, checked: str | None) -> RowIndex | None:
         return None
     if not isinstance(head, dict) or head.get("format") != _FORMAT or head.get("file") != file.version:
         return None
-    rows = head.get("rows")
-    if not isinstance(rows, int) or len(data) != 16 * rows or head.get("crc32c") != crc32c(data):
+    rows, faults = head.get("rows"), head.get("faults")
+    if (
+        not isinstance(faults, int)
+        or not isinstance(rows, int)
+        or len(data) != 16 * rows
+        or head.get("crc32c") != crc32c(data)
+    ):
         return None
     if head.get("checked") != checked:
         return None
     places = data.view(np.int64)
-    return RowIndex(places[:rows], places[rows:], checked)
+    return RowIndex(places[:rows], places[rows:], checked, faults)
 
 
 def save_index(file: InputFile, index: RowIndex) -> None:
@@ -59,6 +66,7 @@ def save_index(file: InputFile, index: RowIndex) -> None:
         "file": file.version,
         "rows": len(index.starts),
         "checked": index.checked,
+        "faults": index.faults,
         "crc32c": crc32c(data),
     }
     path = index_of(file.path)

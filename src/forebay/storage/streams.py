@@ -14,6 +14,8 @@ from forebay.storage.marks import MARK
 
 # Of the compressed bytes. What they unfold to is asked for as it is needed, however much it may be.
 _COMPRESSED_PIECE = 1 << 18
+# What they unfold to at once: it is there twice until it has been copied to where it belongs.
+_UNFOLDED_PIECE = 1 << 20
 # Bytes have the same place in a page of the window as in one of the file: some processors copy them from the page cache
 # a lot faster that way. Only large windows begin at a page.
 _PAGE = 4096
@@ -123,7 +125,7 @@ class Inflated(Stream):
         done = 0
         try:
             while done < len(into):
-                data = self._unfold(len(into) - done)
+                data = self._unfold(min(len(into) - done, _UNFOLDED_PIECE))
                 if data is None:
                     break
                 into[done : done + len(data)] = np.frombuffer(data, np.uint8)
