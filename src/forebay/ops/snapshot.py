@@ -18,6 +18,9 @@ from forebay.run import Operator, Reader, Setup
 from forebay.storage.manifest import is_saved_dataset, read_manifest
 from forebay.storage.writer import DatasetWriter, ShardOf
 
+# Of the input, whatever the epoch of those who read: what is kept must not depend on which iteration got to its end.
+_EPOCH = 0
+
 
 class SnapshotFolder:
     """Where the snapshot of a plan as the user wrote it is. Its name is worked out when it is first asked for.
@@ -116,7 +119,7 @@ class _Snapshot(Operator):
             return 0
         self._id = None
         self._reader = Reader(self.inputs[0])
-        self._reader.seek(inner, epoch)
+        self._reader.seek(inner, _EPOCH)
         if inner == START:
             self._writer = self._new_writer()
         return 0
