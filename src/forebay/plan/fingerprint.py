@@ -11,9 +11,7 @@ contents (see ``contents``), and nothing but mapped files is sampled.
 """
 
 import dataclasses
-import dis
 import functools
-import inspect
 import types
 from collections.abc import Iterator
 from typing import Any
@@ -21,6 +19,7 @@ from typing import Any
 import numpy as np
 
 from forebay.digests import blake2b
+from forebay.plan.code import code_parts, names_in
 from forebay.plan.contents import contents_of, is_constant, is_users, made_of, stamp
 
 _WHOLE = 1 << 18  # Arrays up to this size are hashed whole ...
@@ -95,7 +94,7 @@ class _Hasher:
         elif isinstance(value, frozenset):
             yield from sorted(digest(item, self._contents) for item in value)
         elif isinstance(value, types.CodeType):
-            yield from _code(value)
+            yield from code_parts(value)
         elif isinstance(value, types.FunctionType):
             yield from self._function(value)
         elif isinstance(value, types.MethodType):
@@ -150,7 +149,7 @@ class _Hasher:
                 yield np.ascontiguousarray(array[start : start + rows]).tobytes()
 
     def _function(self, function: types.FunctionType) -> Iterator[Any]:
-        names = _names(function.__code__)
+        names = names_in(function.__code__)
         yield function.__code__
         for default in function.__defaults__ or ():
             yield from self._named(default, names)
@@ -181,34 +180,3 @@ class _Hasher:
         if isinstance(value, np.ndarray) and not self._contents:
             return str(value.dtype), value.shape
         return value
-
-
-def _code(code: types.CodeType) -> Iterator[Any]:
-    """The instructions, with each constant where it is used.
-
-    By their place among the constants, a docstring would shift all others; it is the one that no instruction uses.
-    """
-    steps = bytearray()
-    constants = []
-    argument = 0
-    for opcode, low in zip(code.co_code[::2], code.co_code[1::2]):
-        argument = argument << 8 | low
-        if opcode == dis.EXTENDED_ARG:
-            continue
-        if opcode in dis.hasconst:
-            constants.append(code.co_consts[argument])
-            argument = 0
-        steps += opcode.to_bytes(2, "little") + argument.to_bytes(4, "little")
-        argument = 0
-    # Local variables are numbered in the instructions. Those that callers pass by name have no other.
-    named = code.co_varnames[code.co_argcount :][: code.co_kwonlyargcount]
-    yield from (bytes(steps), tuple(constants), code.co_names, code.co_flags & ~inspect.CO_NESTED)
-    yield from (code.co_argcount, code.co_posonlyargcount, named)
-
-
-def _names(code: types.CodeType) -> set[str]:
-    names = set(code.co_names)
-    for constant in code.co_consts:
-        if isinstance(constant, types.CodeType):
-            names |= _names(constant)
-    return names
