@@ -134,6 +134,7 @@ DIFFERENT: list[tuple[Any, Any]] = [
     ("a".join, "b".join),
     (re.compile("a").sub, re.compile("b").sub),
     (operator.itemgetter("a"), operator.itemgetter("b")),
+    (operator.methodcaller("f", a=1), operator.methodcaller("f", a=2)),
     (re.compile("a"), re.compile("a", re.IGNORECASE)),
     (adding(Decimal(1)), adding(Decimal(2))),
     (adding(datetime.date(2020, 1, 1)), adding(datetime.date(2020, 1, 2))),

@@ -3,8 +3,8 @@
 from typing import Any
 
 from forebay.digests import blake2b
-from forebay.plan.contents import file_stamp
 from forebay.plan.fingerprint import digest
+from forebay.plan.made import file_stamp
 from forebay.plan.node import Node
 
 

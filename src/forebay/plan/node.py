@@ -7,8 +7,8 @@ from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from typing import Any, ClassVar, TypeVar
 
-from forebay.plan.contents import file_stamp
 from forebay.plan.fingerprint import digest, function_name
+from forebay.plan.made import file_stamp
 from forebay.plan.text import brief, brief_parts, exact
 from forebay.run import Access, Operator, Setup, Site
 
