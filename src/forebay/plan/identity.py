@@ -10,9 +10,10 @@ from forebay.plan.node import Node
 
 def plan_lines(node: Node) -> list[str]:
     """The plan as text to compare: a line per step that matters to the rows, sources first."""
-    lines = [line for child in node.inputs for line in plan_lines(child)]
+    inputs = node.chained_inputs()
+    lines = [line for child in inputs for line in plan_lines(child)]
     if not node.traits.transparent:
-        indent = len(node.inputs) if len(node.inputs) > 1 else ""
+        indent = len(inputs) if len(inputs) > 1 else ""
         lines.append(f"{indent}{node.signature()}")
     return lines
 
@@ -26,12 +27,13 @@ def content_key(node: Node, more: list[str]) -> str:
 
 
 def _content_lines(node: Node) -> list[str]:
-    lines = [line for child in node.inputs for line in _content_lines(child)]
+    inputs = node.chained_inputs()
+    lines = [line for child in inputs for line in _content_lines(child)]
     if not node.traits.transparent:
         params = node.params()
         values = [f"{name}={digest(params[name], contents=True)}" for name in sorted(params)]
         values += [str(file_stamp(path)) for path in node.reads()]
-        lines.append(f"{len(node.inputs)} {node.signature()} {' '.join(values)}")
+        lines.append(f"{len(inputs)} {node.signature()} {' '.join(values)}")
     return lines
 
 
