@@ -185,6 +185,21 @@ def test_what_decides_only_when_a_function_runs_does_not_count() -> None:
         assert digest(make(), contents=True) == digest(make(), contents=True)
 
 
+def test_what_a_library_keeps_for_itself_does_not_count() -> None:
+    module = types.ModuleType("json.kept")
+    exec("KEPT = []\ndef offered(x):\n    return KEPT\ndef around(f):\n    return lambda x: f(x)", vars(module))
+    sys.modules[module.__name__] = module
+    try:
+        module.offered.handle = rows()
+        before = [digest(each, contents=True) for each in (module.offered, module.around(either(1)))]
+        module.KEPT.append(1)
+        assert [digest(each, contents=True) for each in (module.offered, module.around(either(1)))] == before
+        assert digest(module.around(either(2)), contents=True) != before[1]
+    finally:
+        del sys.modules[module.__name__]
+    assert digest(json.JSONDecoder(), contents=True) == digest(json.JSONDecoder(), contents=True)
+
+
 def test_a_module_whose_name_begins_as_that_of_random_numbers_counts() -> None:
     one, other = (with_attribute(derived(), k) for k in (1, 2))
     one.__module__ = other.__module__ = "random_crops"

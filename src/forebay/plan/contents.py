@@ -25,9 +25,17 @@ from forebay.plan.made import Unknown, fields, file_stamp, is_users, made_of, re
 _RANDOM = ("random", "_random", "numpy.random", "tensorflow.python.ops.stateful_random_ops")
 # Locks, threads and what they talk through: they decide when a function runs, not what it returns.
 _MACHINERY = (
-    *("_asyncio", "_queue", "_thread", "asyncio", "concurrent", "threading", "multiprocessing.context"),
-    *("multiprocessing.pool", "multiprocessing.process", "multiprocessing.queues", "multiprocessing.synchronize"),
+    *("_asyncio", "_queue", "_thread", "asyncio", "concurrent", "threading", "_multiprocessing"),
+    *(
+        "multiprocessing.context",
+        "multiprocessing.pool",
+        "multiprocessing.process",
+        "multiprocessing.queues",
+        "multiprocessing.synchronize",
+    ),
 )
+# A decoder's scanner, made of the attributes that the decoder has too.
+_MADE_OF_ITS_OWNER = ("_json",)
 _POINTER = tuple.__itemsize__
 # Under which names compilers and decorators keep the function that they were given.
 _WRAPPED = ("__wrapped__", "py_func", "python_function")
@@ -74,7 +82,10 @@ def contents_of(value: Any) -> Iterator[Any]:
         yield from fields(value)
     elif _is_random(kind):
         yield from sorted((name, each) for name, each in getattr(value, "__dict__", {}).items() if name != "gauss_next")
-    elif not _is_in(kind.__module__, _MACHINERY):
+    elif any(base.__module__ == "ctypes" and base.__name__ == "CDLL" for base in kind.__mro__):
+        # Beside these it has the address that it was loaded at.
+        yield from (value._name, file_stamp(value._name))
+    elif not _is_in(kind.__module__, _MACHINERY + _MADE_OF_ITS_OWNER):
         yield from _of_libraries(value)
 
 
@@ -135,7 +146,7 @@ def _is_random(kind: type) -> bool:
 
 
 def _is_in(module: Any, modules: tuple[str, ...]) -> bool:
-    return any(str(module) == name or str(module).startswith(f"{name}.") for name in modules)
+    return any(module == name or str(module).startswith(f"{name}.") for name in modules)
 
 
 def _cell(cell: Any) -> Iterator[Any]:

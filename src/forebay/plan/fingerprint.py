@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 
 from forebay.digests import blake2b
-from forebay.plan.made import Unknown, is_constant, is_users, made_of, reduced, stamp
+from forebay.plan.made import Unknown, is_constant, is_in_library, is_users, made_of, reduced, stamp
 
 _WHOLE = 1 << 18  # Arrays up to this size are hashed whole ...
 _WINDOWS, _WINDOW = 64, 1 << 11  # ... larger ones in so many windows of so many bytes.
@@ -130,7 +130,12 @@ class _Hasher:
         elif isinstance(value, types.CodeType):
             yield from _code(value)
         elif isinstance(value, types.FunctionType):
-            yield from self._function(value)
+            if self._contents and is_in_library(value):
+                # What libraries remember changes with whatever else a program does.
+                self._of_libraries = self._of_libraries or _Hasher(contents=False)
+                self._of_libraries.feed(value)
+            else:
+                yield from self._function(value)
         elif isinstance(value, types.MethodType):
             yield value.__func__
             yield value.__self__
@@ -152,8 +157,9 @@ class _Hasher:
             yield from made_of(value, reduced(value))
         elif is_users(type(value).__module__):
             yield from self._lasting(value)
-        if self._contents and not isinstance(value, type) and is_users(type(value).__module__):
-            yield type(value)
+        kind = type(value)
+        if self._contents and kind.__module__ != "builtins" and not isinstance(value, type):
+            yield kind if is_users(kind.__module__) else None
 
     def _apart(self, item: Any) -> str:
         """The digest of what has no place among others. What is around it may be in it once more."""
@@ -207,7 +213,6 @@ class _Hasher:
             yield tuple(sorted(vars(function).items()))
         referred = sorted(names & function.__globals__.keys())
         if self._contents and not is_users(function.__globals__.get("__name__")):
-            # What libraries remember changes with whatever else a program does.
             self._of_libraries = self._of_libraries or _Hasher(contents=False)
             self._of_libraries.feed(tuple((name, function.__globals__[name]) for name in referred))
             return

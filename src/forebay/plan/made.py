@@ -38,6 +38,16 @@ def is_users(module: Any) -> bool:
     return "site-packages" not in path and "dist-packages" not in path
 
 
+def is_in_library(function: Any) -> bool:
+    """Whether it is a function that a library offers by name, and not one that it has made of the user's."""
+    if is_users(function.__module__):
+        return False
+    found: Any = sys.modules.get(function.__module__)
+    for name in function.__qualname__.split("."):
+        found = getattr(found, name, None)
+    return found is function
+
+
 def made_of(value: Any, made: Any) -> Iterator[Any]:
     """What pickle would make an object anew of, which ``reduced`` returned; if it cannot, its attributes."""
     if not isinstance(made, tuple) or not made:
@@ -91,7 +101,7 @@ def file_stamp(path: Any) -> tuple[int, ...]:
     """What changes with a file's contents without reading them; nothing of what is not there or on another machine."""
     try:
         found = os.stat(path.removeprefix("file://") if isinstance(path, str) else path)
-    except (OSError, ValueError):
+    except (OSError, TypeError, ValueError):
         return ()
     return found.st_size, found.st_mtime_ns
 
