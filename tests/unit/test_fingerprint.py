@@ -134,6 +134,7 @@ DIFFERENT: list[tuple[Any, Any]] = [
     ("a".join, "b".join),
     (re.compile("a").sub, re.compile("b").sub),
     (operator.itemgetter("a"), operator.itemgetter("b")),
+    (operator.methodcaller("f", a=1), operator.methodcaller("f", a=2)),
     (re.compile("a"), re.compile("a", re.IGNORECASE)),
     (adding(Decimal(1)), adding(Decimal(2))),
     (adding(datetime.date(2020, 1, 1)), adding(datetime.date(2020, 1, 2))),
@@ -186,6 +187,11 @@ SAME = {
         "def f(x):\n    b = [j * LIMIT for j in x]\n    return b, lambda: b",
     ),
     "moved into a function": ("f = lambda x: x + LIMIT", "def make():\n    return lambda x: x + LIMIT\nf = make()"),
+    "a docstring before a try and many constants": (
+        f"def f(x):\n    try:\n        g(x, 1000)\n    except ValueError:\n{MANY.replace('return', '    return')}",
+        f"def f(x):\n    'One.'\n    try:\n        g(x, 1000)\n    except ValueError:\n"
+        f"{MANY.replace('return', '    return')}",
+    ),
     "moved down": ("f = lambda x: x + 1", "\n\n\nf = lambda x: x + 1"),
 }
 
@@ -200,6 +206,14 @@ def test_a_text_that_is_used_is_no_docstring() -> None:
     assert digest(defined("f = lambda: 'a'")) != digest(defined("f = lambda: 'b'"))
     assert digest(defined("f = lambda x: ['a' for _ in x]")) != digest(defined("f = lambda x: ['b' for _ in x]"))
     assert digest(defined(f"def f(x):\n{MANY}")) != digest(defined(f"def f(x):\n{MANY.replace('1299', '1298')}"))
+
+
+def test_what_a_try_watches_over_counts() -> None:
+    inside = "def f(x):\n    try:\n        a(x)\n        b(x)\n    except ValueError:\n        return None"
+    outside = "def f(x):\n    a(x)\n    try:\n        b(x)\n    except ValueError:\n        return None"
+    for contents in (False, True):
+        assert digest(defined(inside), contents) == digest(defined(inside), contents)
+        assert digest(defined(inside), contents) != digest(defined(outside), contents)
 
 
 def test_a_function_that_calls_itself_has_a_digest() -> None:

@@ -208,6 +208,29 @@ def test_steps_that_do_not_change_rows_may_differ() -> None:
         assert plain(list(resumed(other, state))) == expected
 
 
+@pytest.mark.parametrize("position", [0, 1, 5, 9, 14])
+def test_steps_that_change_nothing_may_come_and_go_within_a_chain(position: int) -> None:
+    def build(between: Callable[[Dataset[Any]], Dataset[Any]]) -> Dataset[Any]:
+        first = between(Dataset.range(5).shuffle(3).concatenate(Dataset.range(5, 10).map(abs)))
+        return between(first.concatenate(Dataset.range(10, 13))).concatenate(Dataset.range(13, 16).shuffle(seed=2))
+
+    ways: list[Callable[[Dataset[Any]], Dataset[Any]]] = [
+        lambda ds: ds,
+        lambda ds: ds.prefetch(2),
+        lambda ds: ds.with_options(fb.Options(block_bytes=1)).prefetch(1),
+    ]
+    for there in ways:
+        with iter(build(there)) as it:
+            for _ in range(position):
+                next(it)
+            state = it.state_dict()
+            expected = plain(list(it))
+        for here in ways:
+            assert plain(list(resumed(build(here), state))) == expected
+    with pytest.raises(fb.CursorError, match="was saved by another dataset"):
+        resumed(Dataset.range(5).shuffle(3).concatenate(Dataset.range(5, 10).map(abs)).prefetch(2), state)
+
+
 @pytest.mark.parametrize(
     "build",
     [

@@ -18,7 +18,7 @@ from forebay.block import (
     flatten,
 )
 from forebay.errors import PlanError
-from forebay.plan.node import INFINITE, UNKNOWN, Build, Node
+from forebay.plan.node import INFINITE, UNKNOWN, Build, Node, Traits
 from forebay.plan.spec import common_spec, same_kind, static_spec
 from forebay.plan.text import brief
 from forebay.run import Access, Operator, Reader, Setup
@@ -30,6 +30,7 @@ class Concatenate(Node):
     """``Dataset.concatenate``. A chain of calls is one node, so that a thousand of them do not nest."""
 
     kind = "concatenate"
+    traits = Traits(chains=True)
 
     @staticmethod
     def of(first: Node, second: Node, label: str | None, where: str) -> "Concatenate":

@@ -22,6 +22,8 @@ from forebay.storage.writer import DatasetWriter, ShardOf
 
 # Older ones are not looked at for what may have changed since.
 _MOST_OTHERS = 8
+# Of the input, whatever the epoch of those who read: what is kept must not depend on which iteration got to its end.
+_EPOCH = 0
 
 
 class SnapshotFolder:
@@ -149,7 +151,7 @@ class _Snapshot(Operator):
             return 0
         self._id = None
         self._reader = Reader(self.inputs[0])
-        self._reader.seek(inner, epoch)
+        self._reader.seek(inner, _EPOCH)
         if inner == START:
             self._writer = self._new_writer()
         return 0

@@ -2,141 +2,172 @@
 
 An object is what pickle would make it of anew, so that those without attributes (a compiled pattern, an ``itemgetter``,
 a tokenizer of a library in C) count too. Classes of the user's own count with what they do; those of libraries by name.
+What nothing can be learned of is ``Unknown``, and equal to nothing: rows that are computed once too often are a cost,
+those of another function are wrong.
 """
 
+import contextvars
 import copyreg
-import enum
-import os
-import sys
+import gc
+import io
 import types
-from collections.abc import Iterator
+import weakref
+from collections.abc import ItemsView, Iterator, KeysView, ValuesView
 from typing import Any
 
 import numpy as np
 
-# Modules of which no object ever changes.
-_CONSTANT = frozenset(
-    {"datetime", "decimal", "fractions", "ipaddress", "operator", "pathlib", "re", "uuid", "zoneinfo"}
-)
+from forebay.plan.classes import behaviour
+from forebay.plan.foreign import foreign_parts
+from forebay.plan.made import Unknown, fields, file_stamp, is_users, made_of, reduced
+
 # What random numbers are drawn from moves with every draw, and is meant to.
-_RANDOM = ("random", "numpy.random")
-
-
-def is_constant(value: Any) -> bool:
-    """Whether the value is an object that cannot change, so that it counts in a running program too."""
-    kind = type(value)
-    return isinstance(value, (range, slice, enum.Enum)) or str(kind.__module__).partition(".")[0] in _CONSTANT
-
-
-def is_users(module: Any) -> bool:
-    """Whether what is in that module is the user's own code, and not a library's."""
-    root = str(module).partition(".")[0]
-    if root == "forebay" or root in sys.stdlib_module_names:
-        return False
-    path = str(getattr(sys.modules.get(module), "__file__", None))
-    return "site-packages" not in path and "dist-packages" not in path
+_RANDOM = ("random", "_random", "numpy.random", "tensorflow.python.ops.stateful_random_ops")
+# Locks, threads and what they talk through: they decide when a function runs, not what it returns.
+_MACHINERY = (
+    *("_asyncio", "_queue", "_thread", "asyncio", "concurrent", "threading", "_multiprocessing"),
+    *(
+        "multiprocessing.context",
+        "multiprocessing.pool",
+        "multiprocessing.process",
+        "multiprocessing.queues",
+        "multiprocessing.synchronize",
+    ),
+)
+# A decoder's scanner, made of the attributes that the decoder has too.
+_MADE_OF_ITS_OWNER = ("_json",)
+_POINTER = tuple.__itemsize__
+# Under which names compilers and decorators keep the function that they were given.
+_WRAPPED = ("__wrapped__", "py_func", "python_function")
 
 
 def contents_of(value: Any) -> Iterator[Any]:
-    """All that is in a value which is not a constant, a function or an array."""
+    """All that is in a value which is not a function or a plain tuple; of an array, what is beside its numbers."""
+    kind = type(value)
     if isinstance(value, type):
-        yield from _behaviour(value)
-    elif isinstance(value, (dict, types.MappingProxyType)):
-        yield from value.items()
-    elif isinstance(value, set):
-        yield frozenset(value)
-    elif isinstance(value, list):
+        yield from behaviour(value)
+    elif isinstance(value, np.ndarray):
+        yield from _beside_numbers(value)
+    elif kind is list:
         yield from value
-    elif isinstance(value, (bytearray, memoryview)):
+    elif kind in (dict, types.MappingProxyType):
+        yield from value.items()
+    elif isinstance(value, (KeysView, ValuesView, ItemsView)):
+        yield from value
+    elif isinstance(value, (set, frozenset, weakref.WeakSet)):
+        yield frozenset(value)
+        yield from reduced(value)[2:3]
+    elif kind is bytearray:
         yield bytes(value)
-    elif hasattr(value, "__array__"):
-        yield _as_array(value)
-        # Of tables: the array has no names.
-        yield from (getattr(value, name, None) for name in ("columns", "index") if _is_array_like(value, name))
-    elif hasattr(type(value), "_forebay_contents"):
+    elif kind is memoryview:
+        yield from (value.format, value.shape, value.tobytes())
+    elif isinstance(value, (staticmethod, classmethod)):
+        yield value.__func__
+    elif isinstance(value, property):
+        yield from (value.fget, value.fset, value.fdel, *fields(value))
+    elif isinstance(value, weakref.ReferenceType):
+        yield from (value(), *fields(value))
+    elif kind is types.CellType:
+        yield from _cell(value)
+    elif kind is contextvars.ContextVar:
+        yield from _variable(value)
+    elif kind is np.ufunc:
+        # The function that frompyfunc was given is found nowhere else.
+        yield from (value.__name__, value.nin, value.nout)
+        yield from gc.get_referents(value)
+    elif hasattr(kind, "_forebay_contents"):
         yield from value._forebay_contents()
-    elif str(type(value).__module__).startswith("forebay."):
+    elif str(kind.__module__).startswith("forebay."):
         # Those that hold data would be copied.
-        yield from _fields(value)
-    elif not any(str(base.__module__).startswith(_RANDOM) for base in type(value).__mro__):
-        yield from made_of(value)
+        yield from fields(value)
+    elif _is_random(kind):
+        yield from sorted((name, each) for name, each in getattr(value, "__dict__", {}).items() if name != "gauss_next")
+    elif any(base.__module__ == "ctypes" and base.__name__ == "CDLL" for base in kind.__mro__):
+        # Beside these it has the address that it was loaded at.
+        yield from (value._name, file_stamp(value._name))
+    elif not _is_in(kind.__module__, _MACHINERY + _MADE_OF_ITS_OWNER):
+        yield from _of_libraries(value)
 
 
-def made_of(value: Any) -> Iterator[Any]:
-    """What pickle would make an object anew of; if it cannot, its attributes."""
+def _of_libraries(value: Any) -> Iterator[Any]:
     try:
-        reduce = copyreg.dispatch_table.get(type(value))
-        made = reduce(value) if reduce is not None else value.__reduce_ex__(4)
+        parts = foreign_parts(value)
+        if parts is not None:
+            yield from parts
+            return
     except Exception:
-        made = None
-    if not isinstance(made, tuple):
-        # A name that pickle would look up says nothing of what it stands for.
-        yield made
-        yield from _fields(value)
+        yield Unknown(value)
+    made = reduced(value)
+    yield from made_of(value, made)
+    if not made:
+        yield from _beyond(value)
+    elif isinstance(made, tuple):
+        yield made[0] if isinstance(made[0], type) else getattr(made[0], "__module__", None)
+        # Only what the user's own do, not what they remember.
+        yield getattr(made[0], "__code__", None) if is_users(getattr(made[0], "__module__", None)) else None
+
+
+def _beyond(value: Any) -> Iterator[Any]:
+    """What counts of an object that pickle refuses, beyond its attributes."""
+    kind = type(value)
+    if any(_is_in(base.__module__, _MACHINERY) for base in kind.__mro__):
         return
-    maker, arguments, state, items, pairs, *_ = (*made, None, None, None, None)
-    # By name: what such functions remember is no business of the object's.
-    yield str(getattr(maker, "__qualname__", maker.__class__.__qualname__))
-    yield arguments
-    yield tuple(sorted(state.items())) if isinstance(state, dict) and all(map(_is_text, state)) else state
-    yield tuple(items or ())
-    yield tuple(pairs or ())
+    if not _has_more(kind):
+        return
+    known = [getattr(value, name) for name in _WRAPPED if hasattr(value, name)]
+    if isinstance(value, io.IOBase):
+        name = getattr(value, "name", None)
+        known.append((name, getattr(value, "mode", None), file_stamp(name) if isinstance(name, (str, bytes)) else ()))
+    elif hasattr(value, "__array__"):
+        known += [array for array in (_as_array(value),) if array is not None]
+    yield from known or (Unknown(value),)
 
 
-def stamp(array: Any) -> Any:
-    """Size and time of the file that an array, or what it is a view of, is mapped from; None if it is not."""
-    while isinstance(array, np.ndarray):
-        if isinstance(array, np.memmap):
-            name = getattr(array, "filename", None)
-            return () if name is None else file_stamp(os.fspath(name))
-        array = array.base
-    return None
+def _has_more(kind: type) -> bool:
+    """Whether its objects hold more than attributes, which only code in C can see; pickle asks the same."""
+    slots: list[str] = copyreg._slotnames(kind)  # type: ignore[attr-defined]
+    pointers = len(slots) + (kind.__dictoffset__ > 0) + (kind.__weakrefoffset__ > 0)
+    return kind.__basicsize__ > object.__basicsize__ + pointers * _POINTER
 
 
-def file_stamp(path: Any) -> tuple[int, ...]:
-    """What changes with a file's contents without reading them; nothing of what is not there or on another machine."""
+def _beside_numbers(array: Any) -> Iterator[Any]:
+    """What an array of a class of its own has beside its numbers."""
+    if isinstance(array, np.ma.MaskedArray):
+        yield from (np.ma.getmaskarray(array), array.fill_value, array.hardmask)
+    skipped = ("_mmap", "filename", "_mask", "_fill_value", "_sharedmask")
+    yield from sorted((name, each) for name, each in getattr(array, "__dict__", {}).items() if name not in skipped)
+
+
+def _is_random(kind: type) -> bool:
+    return any(
+        _is_in(base.__module__, _RANDOM) or (base.__module__, base.__name__) == ("torch._C", "Generator")
+        for base in kind.__mro__
+    )
+
+
+def _is_in(module: Any, modules: tuple[str, ...]) -> bool:
+    return any(module == name or str(module).startswith(f"{name}.") for name in modules)
+
+
+def _cell(cell: Any) -> Iterator[Any]:
     try:
-        found = os.stat(path.removeprefix("file://") if isinstance(path, str) else path)
-    except (OSError, ValueError):
-        return ()
-    return found.st_size, found.st_mtime_ns
+        yield cell.cell_contents
+    except ValueError:
+        yield "unbound"
 
 
-def _behaviour(kind: type) -> Iterator[Any]:
-    """Methods and attributes of a class, and of those that it inherits from, as far as they are the user's."""
-    for base in kind.__mro__:
-        if not is_users(base.__module__):
-            continue
-        for name, each in sorted(vars(base).items()):
-            if isinstance(each, (staticmethod, classmethod)):
-                each = each.__func__
-            elif isinstance(each, property):
-                each = (each.fget, each.fset, each.fdel)
-            elif isinstance(each, (types.MemberDescriptorType, types.GetSetDescriptorType)) or (
-                name.startswith("__") and not isinstance(each, types.FunctionType)
-            ):
-                continue
-            yield (name, each)
-
-
-def _fields(value: Any) -> Iterator[Any]:
-    slots = [getattr(base, "__slots__", ()) for base in type(value).__mro__]
-    for name in sorted({name for each in slots for name in ((each,) if isinstance(each, str) else each)}):
-        yield getattr(value, name, None)
-    yield from sorted(getattr(value, "__dict__", {}).items())
-
-
-def _is_text(value: Any) -> bool:
-    return isinstance(value, str)
-
-
-def _is_array_like(value: Any, name: str) -> bool:
-    return hasattr(getattr(value, name, None), "__array__")
+def _variable(variable: contextvars.ContextVar[Any]) -> Iterator[Any]:
+    """What it is where nothing has set it, as on threads, and what it is here."""
+    yield variable.name
+    for context in (contextvars.Context(), contextvars.copy_context()):
+        try:
+            yield (context.run(variable.get),)
+        except LookupError:
+            yield ()
 
 
 def _as_array(value: Any) -> Any:
-    """Tensors and tables of other libraries; what is not in this machine's memory counts by its type."""
     try:
         return np.asarray(value)
-    except (TypeError, ValueError, RuntimeError):
+    except Exception:
         return None

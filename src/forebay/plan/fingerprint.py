@@ -14,14 +14,16 @@ import dataclasses
 import dis
 import functools
 import inspect
+import os
 import types
+import warnings
 from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 
 from forebay.digests import blake2b
-from forebay.plan.contents import contents_of, is_constant, is_users, made_of, stamp
+from forebay.plan.made import Unknown, is_constant, is_in_library, is_users, made_of, reduced, stamp
 
 _WHOLE = 1 << 18  # Arrays up to this size are hashed whole ...
 _WINDOWS, _WINDOW = 64, 1 << 11  # ... larger ones in so many windows of so many bytes.
@@ -31,7 +33,19 @@ def digest(value: Any, contents: bool = False) -> str:
     """A short text that differs when the value does; with `contents`, also when what can be changed in it does."""
     hasher = _Hasher(contents)
     hasher.feed(value)
-    return hasher.state.hexdigest()
+    if hasher.unknown:
+        warnings.warn(
+            f"nothing tells whether {_listed(hasher.unknown)} that a function refers to will be the same in another "
+            "run: what cache() or snapshot() keeps on disk is made anew. Make it inside of the function, or give its "
+            "class a __reduce__ that says what it is made of",
+            UserWarning,
+            stacklevel=2,
+        )
+    return hasher.result()
+
+
+def _listed(kinds: list[str]) -> str:
+    return " and ".join(f"the {kind}" for kind in sorted(set(kinds)))
 
 
 def function_name(function: Any) -> str:
@@ -43,11 +57,20 @@ def function_name(function: Any) -> str:
 
 
 class _Hasher:
-    def __init__(self, contents: bool) -> None:
+    def __init__(self, contents: bool, around: tuple[int, ...] = ()) -> None:
         self._contents = contents
+        self._around = around
+        self._open: list[int] = []
         self.state = blake2b(digest_size=8)
         self._seen: dict[int, int] = {}
         self._kept: list[Any] = []  # An id means something only as long as its object lives.
+        self._of_libraries: _Hasher | None = None
+        self.unknown: list[str] = []
+
+    def result(self) -> str:
+        if self._of_libraries is not None:
+            self._text(self._of_libraries.state.hexdigest())
+        return self.state.hexdigest()
 
     def feed(self, value: Any) -> None:
         """A value and all that belongs to it. No call for each level: objects may form chains of any length."""
@@ -57,9 +80,12 @@ class _Hasher:
                 parts = self._begin(part)
                 if parts is not None:
                     levels.append(parts)
+                    self._open.append(id(part))
                     break
             else:
                 levels.pop()
+                if levels:
+                    self._open.pop()
                 # Without an end, (1, (2, 3)) would be fed as ((1, 2), 3) is. No kind has such a name.
                 self._text("\1")
 
@@ -74,6 +100,8 @@ class _Hasher:
             self._text(repr(value))
         elif id(value) in self._seen:
             self._text(str(self._seen[id(value)]))
+        elif id(value) in self._around:
+            self._text(f"around {self._around.index(id(value))}")
         else:
             self._seen[id(value)] = len(self._seen)
             self._kept.append(value)
@@ -87,37 +115,58 @@ class _Hasher:
     def _parts(self, value: Any) -> Iterator[Any]:
         if isinstance(value, np.ndarray):
             yield from self._array(value)
+            if self._contents and type(value) is not np.ndarray:
+                yield from _contents_of(value)
         elif isinstance(value, (np.generic, np.dtype)):
             yield str(value.dtype if isinstance(value, np.generic) else value)
             yield repr(value)
-        elif isinstance(value, tuple):
+        elif isinstance(value, Unknown):
+            self.unknown.append(value.kind)
+            yield os.urandom(16)
+        elif type(value) is tuple or (isinstance(value, tuple) and not self._contents):
             yield from value
-        elif isinstance(value, frozenset):
-            yield from sorted(digest(item, self._contents) for item in value)
+        elif type(value) is frozenset or (isinstance(value, frozenset) and not self._contents):
+            yield from sorted(map(self._apart, value))
         elif isinstance(value, types.CodeType):
             yield from _code(value)
         elif isinstance(value, types.FunctionType):
-            yield from self._function(value)
+            if self._contents and is_in_library(value):
+                # What libraries remember changes with whatever else a program does.
+                self._of_libraries = self._of_libraries or _Hasher(contents=False)
+                self._of_libraries.feed(value)
+            else:
+                yield from self._function(value)
         elif isinstance(value, types.MethodType):
             yield value.__func__
             yield value.__self__
         elif isinstance(value, functools.partial):
             yield from (value.func, value.args, tuple(sorted(value.keywords.items())))
+            yield from vars(value).items() if self._contents else ()
         elif isinstance(value, (type, types.ModuleType, types.BuiltinFunctionType)):
             yield getattr(value, "__module__", None)
             yield getattr(value, "__qualname__", getattr(value, "__name__", ""))
             if isinstance(value, types.BuiltinFunctionType) and not isinstance(value.__self__, types.ModuleType):
                 yield value.__self__
             elif self._contents and isinstance(value, type):
-                yield from contents_of(value)
+                yield from _contents_of(value)
         elif hasattr(type(value), "forebay_fingerprint"):
             yield from value.forebay_fingerprint()
-        elif is_constant(value):
-            yield from made_of(value)
         elif self._contents:
-            yield from contents_of(value)
+            yield from _contents_of(value)
+        elif is_constant(value):
+            yield from made_of(value, reduced(value))
         elif is_users(type(value).__module__):
             yield from self._lasting(value)
+        kind = type(value)
+        if self._contents and kind.__module__ != "builtins" and not isinstance(value, type):
+            yield kind if is_users(kind.__module__) else None
+
+    def _apart(self, item: Any) -> str:
+        """The digest of what has no place among others. What is around it may be in it once more."""
+        hasher = _Hasher(self._contents, (*self._around, *self._open))
+        hasher.feed(item)
+        self.unknown += hasher.unknown
+        return hasher.result()
 
     def _lasting(self, value: Any) -> Iterator[Any]:
         """What of an object stays as it is in a run: what a call of it does, and the fields of a frozen dataclass."""
@@ -160,7 +209,14 @@ class _Hasher:
                 yield from self._named(cell.cell_contents, names)
             except ValueError:  # Not bound yet: a function that refers to itself while it is being made.
                 yield "unbound"
-        for name in sorted(names & function.__globals__.keys()):
+        if self._contents:
+            yield tuple(sorted(vars(function).items()))
+        referred = sorted(names & function.__globals__.keys())
+        if self._contents and not is_users(function.__globals__.get("__name__")):
+            self._of_libraries = self._of_libraries or _Hasher(contents=False)
+            self._of_libraries.feed(tuple((name, function.__globals__[name]) for name in referred))
+            return
+        for name in referred:
             yield name
             yield from self._named(function.__globals__[name], names)
 
@@ -183,6 +239,13 @@ class _Hasher:
         return value
 
 
+def _contents_of(value: Any) -> Iterator[Any]:
+    # Loaded by those who keep rows on disk.
+    from forebay.plan.contents import contents_of
+
+    return contents_of(value)
+
+
 def _code(code: types.CodeType) -> Iterator[Any]:
     """The instructions, with each constant where it is used.
 
@@ -191,7 +254,9 @@ def _code(code: types.CodeType) -> Iterator[Any]:
     steps = bytearray()
     constants = []
     argument = 0
+    places = []
     for opcode, low in zip(code.co_code[::2], code.co_code[1::2]):
+        places.append(len(steps))
         argument = argument << 8 | low
         if opcode == dis.EXTENDED_ARG:
             continue
@@ -204,6 +269,9 @@ def _code(code: types.CodeType) -> Iterator[Any]:
     named = code.co_varnames[code.co_argcount :][: code.co_kwonlyargcount]
     yield from (bytes(steps), tuple(constants), code.co_names, code.co_flags & ~inspect.CO_NESTED)
     yield from (code.co_argcount, code.co_posonlyargcount, named)
+    # Which instructions a handler watches over is said nowhere else.
+    if code.co_exceptiontable:
+        yield tuple(_handlers(code.co_exceptiontable, [*places, len(steps)]))
 
 
 def names_in(code: types.CodeType) -> set[str]:
@@ -213,3 +281,16 @@ def names_in(code: types.CodeType) -> set[str]:
         if isinstance(constant, types.CodeType):
             names |= names_in(constant)
     return names
+
+
+def _handlers(table: bytes, places: list[int]) -> Iterator[tuple[int, ...]]:
+    """From where to where, the handler's place and how it finds the stack: numbers in digits of six bits."""
+    numbers = []
+    number = 0
+    for byte in table:
+        number = number << 6 | byte & 63
+        if not byte & 64:
+            numbers.append(number)
+            number = 0
+    for start, length, target, stack in zip(*[iter(numbers)] * 4):
+        yield places[start], places[start + length], places[target], stack

@@ -3,16 +3,17 @@
 from typing import Any
 
 from forebay.digests import blake2b
-from forebay.plan.contents import file_stamp
 from forebay.plan.fingerprint import digest
+from forebay.plan.made import file_stamp
 from forebay.plan.node import Node
 
 
 def plan_lines(node: Node) -> list[str]:
     """The plan as text to compare: a line per step that matters to the rows, sources first."""
-    lines = [line for child in node.inputs for line in plan_lines(child)]
+    inputs = node.chained_inputs()
+    lines = [line for child in inputs for line in plan_lines(child)]
     if not node.traits.transparent:
-        indent = len(node.inputs) if len(node.inputs) > 1 else ""
+        indent = len(inputs) if len(inputs) > 1 else ""
         lines.append(f"{indent}{node.signature()}")
     return lines
 
@@ -33,12 +34,13 @@ def contents_of_plan(node: Node) -> Contents:
 
     Captured arrays and objects count with their contents, and all data of the plan is read for that.
     """
-    lines = [line for child in node.inputs for line in contents_of_plan(child)]
+    inputs = node.chained_inputs()
+    lines = [line for child in inputs for line in contents_of_plan(child)]
     if not node.traits.transparent:
         params = node.params()
         values = [f"{name}={digest(params[name], contents=True)}" for name in sorted(params)]
         values += [str(file_stamp(path)) for path in node.reads()]
-        lines.append((node, f"{len(node.inputs)} {node.signature()} {' '.join(values)}"))
+        lines.append((node, f"{len(inputs)} {node.signature()} {' '.join(values)}"))
     return lines
 
 

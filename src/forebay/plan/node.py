@@ -7,8 +7,8 @@ from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from typing import Any, ClassVar, TypeVar
 
-from forebay.plan.contents import file_stamp
 from forebay.plan.fingerprint import digest, function_name
+from forebay.plan.made import file_stamp
 from forebay.plan.text import brief, brief_parts, exact
 from forebay.run import Access, Operator, Setup, Site
 
@@ -30,6 +30,7 @@ class Traits:
         one_to_one: row i of the output is made from row i of the input, and there are as many.
         same_elements: elements pass through as they are, though perhaps not all of them, or in another order.
         transparent: nothing about the rows changes at all, so that a cursor means the same with or without.
+        chains: behind another of its kind it only adds inputs to those that the other has.
         makes_plans: makes plans of its own while it runs, so that how those run is part of its cursors.
         random: has a `seed`, which is filled in before running where the step is ``unseeded``.
         stores: keeps rows from one iteration to the next, under what its inputs were when it was written.
@@ -38,6 +39,7 @@ class Traits:
     one_to_one: bool = False
     same_elements: bool = False
     transparent: bool = False
+    chains: bool = False
     makes_plans: bool = False
     random: bool = False
     stores: bool = False
@@ -205,9 +207,18 @@ class Node(ABC):
         """The step as a line to compare: two steps with the same signature do the same."""
         return f"{self.kind}({self._arguments(self.params(), _compared)})"
 
+    def chained_inputs(self) -> tuple["Node", ...]:
+        """The inputs as if a chain of such steps were one, whatever changes nothing about the rows between them."""
+        if not self.traits.chains:
+            return self.inputs
+        first = self.inputs[0]
+        while first.traits.transparent:
+            first = first.inputs[0]
+        return (*first.chained_inputs(), *self.inputs[1:]) if type(first) is type(self) else self.inputs
+
     def _forebay_contents(self) -> Iterator[Any]:
         """All that decides about the rows, where a function refers to a dataset."""
-        yield from self.inputs
+        yield from self.chained_inputs()
         if not self.traits.transparent:
             yield from (self.signature(), tuple(sorted(self.params().items())), tuple(map(file_stamp, self.reads())))
 
