@@ -32,6 +32,18 @@ def test_jpeg_is_the_same(name: str, ratio: int) -> None:
         np.testing.assert_array_equal(fb.io.decode_jpeg(data, channels, ratio), expected)
 
 
+@pytest.mark.parametrize("subsampling", ["4:2:0", "4:2:2", "4:4:4"])
+def test_tiny_jpegs_are_the_same_at_every_ratio(subsampling: str) -> None:
+    for height, width in [(1, 1), (1, 3), (2, 2), (3, 1), (7, 7), (7, 2), (8, 3), (1, 9)]:
+        for data in (
+            jpeg(height, width, subsampling=subsampling),
+            encoded(picture(height, width), "JPEG", "L", progressive=True),
+        ):
+            for ratio, channels in ((2, 0), (4, 3), (8, 0), (8, 1)):
+                expected = tensorflow().io.decode_jpeg(data, channels=channels, ratio=ratio).numpy()
+                np.testing.assert_array_equal(fb.io.decode_jpeg(data, channels, ratio), expected)
+
+
 @pytest.mark.parametrize("how", [{"fancy_upscaling": False}, {"dct_method": "INTEGER_ACCURATE"}], ids=str)
 def test_settings_of_the_jpeg_decoder_are_the_same(how: dict[str, Any]) -> None:
     data = jpeg(37, 53)

@@ -18,7 +18,8 @@ MAX_PIXELS = 200_000_000
 class ImageHeader:
     """Format and size of an image; `channels` as stored, `bits` of each, and how many `frames` an animation has.
 
-    `adobe` says that a JPEG image has the mark of Adobe's programs, which store inks inverted.
+    Of a JPEG image, `adobe` says that it has the mark of Adobe's programs, which store inks inverted, and `size_at`
+    where its size stands.
     """
 
     kind: str
@@ -28,6 +29,7 @@ class ImageHeader:
     bits: int = 8
     frames: int = 1
     adobe: bool = False
+    size_at: int = 0
 
 
 def image_header(call: str, data: bytes, max_pixels: int) -> ImageHeader:
@@ -86,7 +88,7 @@ def _jpeg(data: bytes) -> ImageHeader:
         adobe = adobe or (marker == 0xEE and length >= 14 and data[at + 4 : at + 9] == b"Adobe")
         if marker in _FRAMES and frame is None:
             bits, height, width, channels = struct.unpack_from(">BHHB", data, at + 4)
-            frame = ImageHeader("JPEG", height, width, channels, bits)
+            frame = ImageHeader("JPEG", height, width, channels, bits, size_at=at + 5)
             if channels != 4:
                 return frame
         at += 2 + length
