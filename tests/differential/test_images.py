@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import struct
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,7 @@ from hypothesis import strategies as st
 
 import forebay as fb
 from differential.sides import tensorflow
-from images import deep_png, encoded, gif, jpeg, picture, psnr
+from images import deep_png, encoded, gif, jpeg, picture, png_with, psnr
 
 JPEGS = {
     "4:2:0": lambda: jpeg(37, 53, subsampling="4:2:0"),
@@ -84,6 +85,48 @@ def test_grey_of_all_colours_is_the_same(dtype: Any) -> None:
     for data in (deep_png(pixels), encoded((pixels >> 8).astype(np.uint8), "PNG")):
         expected = tensorflow().io.decode_png(data, channels=1, dtype=dtype).numpy()
         np.testing.assert_array_equal(fb.io.decode_png(data, 1, dtype), expected)
+
+
+def _gamma(value: int) -> tuple[bytes, bytes]:
+    return b"gAMA", struct.pack(">I", value)
+
+
+SRGB = b"sRGB", b"\0"
+GAMMAS = {
+    "sRGB": [SRGB],
+    "1 / 2.2": [_gamma(45455)],
+    "1 / 4.5": [_gamma(22222)],
+    "2": [_gamma(200_000)],
+    "next to 1": [_gamma(95_100)],
+    "1": [_gamma(100_000)],
+    "none": [_gamma(0)],
+    "too large": [_gamma(625_000_001)],
+    "two": [_gamma(22222), _gamma(45455)],
+    "near sRGB": [SRGB, _gamma(47_000)],
+    "not sRGB": [SRGB, _gamma(100_000)],
+    "overruled": [_gamma(22222), SRGB],
+    "no sRGB": [(b"sRGB", b"\4")],
+}
+
+
+@pytest.mark.parametrize("name", GAMMAS)
+@pytest.mark.parametrize("dtype", [np.uint8, np.uint16], ids=lambda dtype: dtype.__name__)
+def test_grey_of_a_png_that_tells_its_gamma_is_the_same(name: str, dtype: Any) -> None:
+    pixels = np.random.default_rng(2).integers(0, 1 << 16, (60, 70, 3)).astype(np.uint16)
+    pixels[:20] = pixels[:20, :, :1]
+    flat = (pixels >> 8).astype(np.uint8)
+    for whole in (
+        deep_png(pixels),
+        encoded(flat, "PNG"),
+        encoded(flat, "PNG", "RGBA"),
+        encoded(flat, "PNG", "P"),
+        encoded(flat, "PNG", "P", transparency=3),
+        encoded(flat, "PNG", "LA"),
+    ):
+        data = png_with(whole, *GAMMAS[name])
+        for channels in (0, 1):
+            expected = tensorflow().io.decode_png(data, channels=channels, dtype=dtype).numpy()
+            np.testing.assert_array_equal(fb.io.decode_png(data, channels, dtype), expected)
 
 
 PNGS = {

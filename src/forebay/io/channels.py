@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 # Brightness of red, green and blue, in parts of 2**15: as libpng cuts them, and not as they would be rounded.
-_LUMA = np.array([9797, 19234, 3737], np.int64)
+LUMA = np.array([9797, 19234, 3737], np.int64)
 
 
 def with_channels(pixels: NDArray[Any], channels: int) -> NDArray[Any]:
@@ -18,7 +18,7 @@ def with_channels(pixels: NDArray[Any], channels: int) -> NDArray[Any]:
         return with_channels(np.ascontiguousarray(pixels[..., : have - 1]), channels)
     if have == 3 and channels == 1:
         # libpng rounds what is fine enough, and nothing else.
-        grey = (pixels.astype(np.int64) @ _LUMA + (1 << 14 if pixels.dtype == np.uint16 else 0)) >> 15
+        grey = (pixels.astype(np.int64) @ LUMA + (1 << 14 if pixels.dtype == np.uint16 else 0)) >> 15
         return grey.astype(pixels.dtype)[..., None]
     if have == 2:
         return np.concatenate([np.repeat(pixels[..., :1], 3, axis=-1), pixels[..., 1:]], axis=-1)

@@ -9,6 +9,7 @@ from forebay.errors import DataError, PlanError
 from forebay.io.channels import with_channels
 from forebay.io.image_header import MAX_PIXELS, ImageHeader, image_header
 from forebay.io.jpeg import jpeg_pixels
+from forebay.io.linear_grey import counts, linear_grey
 
 Image = NDArray[Any]
 
@@ -69,7 +70,7 @@ def decode_png(contents: Any, channels: int = 0, dtype: DTypeLike = np.uint8, *,
 
     Args:
         contents: the bytes of the file. Checksums are verified.
-        channels: 1 for grey, 3 for colours, 4 for colours and opacity, 0 for what the image has (2: grey and opacity).
+        channels: 1 for grey (of light, if the file tells its gamma; colour profiles are not looked at), 3 for colours, 4 for colours and opacity, 0 for what the image has (2: grey and opacity).
         dtype: uint8, or uint16 for all there is in an image of 16 bits.
         max_pixels: refuse larger images, before anything is allocated for them.
 
@@ -149,6 +150,8 @@ def image_pixels(call: str, data: bytes, header: ImageHeader, channels: int, all
 def _png(call: str, data: bytes, header: ImageHeader, channels: int, dtype: np.dtype[Any]) -> Image:
     pixels = _rgb(_unchanged(call, data, header), header.channels)
     # First, so that grey is made of as many bits as there are.
+    if channels == 1 and header.channels > 2 and counts(header.gamma):
+        pixels = linear_grey(pixels[..., :3], header.gamma, dtype)
     pixels = with_channels(pixels, channels or header.channels)
     if pixels.dtype == dtype:
         return pixels

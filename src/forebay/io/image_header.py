@@ -19,7 +19,7 @@ class ImageHeader:
     """Format and size of an image; `channels` as stored, `bits` of each, and how many `frames` an animation has.
 
     Of a JPEG image, `adobe` says that it has the mark of Adobe's programs, which store inks inverted, and `size_at`
-    where its size stands.
+    where its size stands. `gamma` is that of a PNG image, in parts of 100,000; 0 if it tells none.
     """
 
     kind: str
@@ -30,6 +30,7 @@ class ImageHeader:
     frames: int = 1
     adobe: bool = False
     size_at: int = 0
+    gamma: int = 0
 
 
 def image_header(call: str, data: bytes, max_pixels: int) -> ImageHeader:
@@ -103,6 +104,8 @@ def _png(data: bytes) -> ImageHeader:
     if data[12:16] != b"IHDR" or colour not in _PNG_CHANNELS or max(width, height) >= 1 << 31:
         raise ValueError("the PNG image has no valid header")
     channels = _PNG_CHANNELS[colour]
+    gamma: int | None = None
+    before_colours = True
     at, size = 8, len(data)
     while True:
         if at + 12 > size:
@@ -119,9 +122,27 @@ def _png(data: bytes) -> ImageHeader:
             raise ValueError(f"the PNG image is damaged: at byte {at:,}, the checksum of {name!r} is wrong")
         if name == b"tRNS" and colour == 3:
             channels = 4
-        if name == b"IEND":
-            return ImageHeader("PNG", height, width, channels, bits)
+        elif name in (b"sRGB", b"gAMA") and before_colours:
+            gamma = _gamma(name, bytes(body[4:]), gamma)
+        elif name in (b"PLTE", b"IDAT"):
+            before_colours = False
+        elif name == b"IEND":
+            return ImageHeader("PNG", height, width, channels, bits, gamma=gamma or 0)
         at += 12 + length
+
+
+_SRGB = 45455
+
+
+def _gamma(chunk: bytes, body: bytes, known: int | None) -> int | None:
+    """What libpng takes for the gamma: the first number that makes sense, unless it contradicts that of sRGB."""
+    if chunk == b"sRGB":
+        return _SRGB if len(body) == 1 and body[0] < 4 else known
+    told = int.from_bytes(body, "big") if len(body) == 4 else 0
+    if not 16 <= told <= 625_000_000:
+        return known
+    near = known == _SRGB and 95_000 <= _SRGB * 100_000 / told <= 105_000
+    return told if known is None or near else known
 
 
 def _gif(data: bytes) -> ImageHeader:
