@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import io
 import struct
 from typing import Any
 
 import numpy as np
+import PIL.Image
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -159,7 +161,7 @@ def test_png_is_the_same(name: str, dtype: Any) -> None:
 
 
 def test_decode_image_takes_every_format() -> None:
-    io = tensorflow().io
+    theirs = tensorflow().io
     pictures = {
         "JPEG": jpeg(),
         "PNG": PNGS["colours"](),
@@ -168,7 +170,7 @@ def test_decode_image_takes_every_format() -> None:
     }
     for name, data in pictures.items():
         for dtype in (np.uint8, np.uint16, np.float32):
-            expected = io.decode_image(data, dtype=dtype).numpy()
+            expected = theirs.decode_image(data, dtype=dtype).numpy()
             np.testing.assert_allclose(fb.io.decode_image(data, dtype=dtype), expected, rtol=1e-6, err_msg=name)
     webp = encoded(picture(11, 17), "WEBP", lossless=True)
     np.testing.assert_array_equal(fb.io.decode_image(webp), picture(11, 17))
@@ -180,6 +182,43 @@ def test_animations() -> None:
         expected = tensorflow().io.decode_image(data).numpy()
         np.testing.assert_array_equal(fb.io.decode_image(data), expected)
         np.testing.assert_array_equal(fb.io.decode_image(data, expand_animations=False), expected[0])
+
+
+def _gif_with_holes(**how: Any) -> bytes:
+    frames = [PIL.Image.fromarray(picture(12, 9, seed)).quantize(4) for seed in range(3)]
+    buffer = io.BytesIO()
+    frames[0].save(buffer, "GIF", save_all=True, append_images=frames[1:], transparency=1, optimize=False, **how)
+    return buffer.getvalue()
+
+
+def test_nothing_is_black_in_animations() -> None:
+    data = _gif_with_holes(disposal=1)
+    expected = tensorflow().io.decode_image(data).numpy()
+    assert (expected == 0).all(axis=-1).any()
+    np.testing.assert_array_equal(fb.io.decode_image(data), expected)
+    np.testing.assert_array_equal(fb.io.decode_image(data, expand_animations=False), expected[0])
+    # TensorFlow leaves frames standing that are to be cleared before the next one.
+    cleared = _gif_with_holes(disposal=2)
+    np.testing.assert_array_equal(fb.io.decode_image(cleared)[0], expected[0])
+
+
+@pytest.mark.parametrize("mode", ["L", "RGB", "RGBA"])
+def test_bmp_is_the_same(mode: str) -> None:
+    data = encoded(picture(11, 17), "BMP", mode)
+    upside_down = data[:22] + struct.pack("<i", -11) + data[26:]
+    for each in (data, upside_down):
+        np.testing.assert_array_equal(fb.io.decode_image(each), tensorflow().io.decode_image(each).numpy())
+    whole = fb.io.decode_image(data)
+    for channels in (1, 3, 4):
+        assert fb.io.decode_image(data, channels).shape == (11, 17, channels)
+    np.testing.assert_array_equal(fb.io.decode_image(data, 4)[..., : min(whole.shape[-1], 3)], whole[..., :3])
+
+
+def test_palettes_of_bmp_are_colours() -> None:
+    # TensorFlow gives numbers of the palette.
+    data = encoded(picture(11, 17), "BMP", "P")
+    expected = np.asarray(PIL.Image.open(io.BytesIO(data)).convert("RGB"))
+    np.testing.assert_array_equal(fb.io.decode_image(data), expected)
 
 
 METHODS = ["bilinear", "nearest", "area", "bicubic", "lanczos3", "lanczos5", "gaussian", "mitchellcubic"]

@@ -1,5 +1,7 @@
 """Images from bytes to arrays. The interpreter's lock is free while simplejpeg and OpenCV decode."""
 
+import struct
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -70,7 +72,8 @@ def decode_png(contents: Any, channels: int = 0, dtype: DTypeLike = np.uint8, *,
 
     Args:
         contents: the bytes of the file. Checksums are verified.
-        channels: 1 for grey (of light, if the file tells its gamma; colour profiles are not looked at), 3 for colours, 4 for colours and opacity, 0 for what the image has (2: grey and opacity).
+        channels: 1 for grey, 3 for colours, 4 for colours and opacity, 0 for what the image has (2: grey and opacity).
+            Grey of colours is that of their light if the file tells its gamma; colour profiles are not looked at.
         dtype: uint8, or uint16 for all there is in an image of 16 bits.
         max_pixels: refuse larger images, before anything is allocated for them.
 
@@ -101,7 +104,8 @@ def decode_image(
 
     Args:
         contents: the bytes of the file, whose format is found by how they begin.
-        channels: 1 for grey, 3 for colours, 4 for colours and opacity, 0 or None for what the image has.
+        channels: 1 for grey, 3 for colours, 4 for colours and opacity, 0 or None for what the image has. GIF images
+            have colours, and are black where nothing is to be seen.
         dtype: uint8, uint16, or float32 for values from 0 to 1.
         expand_animations: give all frames of a GIF, of shape (frames, height, width, channels), even if it has only
             one; otherwise the first.
@@ -142,9 +146,28 @@ def image_pixels(call: str, data: bytes, header: ImageHeader, channels: int, all
         good, animation = library.imdecodeanimation(np.frombuffer(data, np.uint8))
         if not good or len(animation.frames) != header.frames:
             raise DataError(f"{call}(): the GIF image of {len(data):,} bytes is damaged")
-        return np.stack([with_channels(_rgb(frame, 3), channels or 3) for frame in animation.frames])
-    pixels = _rgb(_unchanged(call, data, header), header.channels)
+        return np.stack([with_channels(_on_black(frame), channels or 3) for frame in animation.frames])
+    if header.kind == "BMP" and header.channels == 4 and int.from_bytes(data[30:34], "little") == 0:
+        return with_channels(_bmp_with_opacity(data, header), channels or 4)
+    pixels = _unchanged(call, data, header)
+    pixels = _on_black(pixels) if header.kind == "GIF" else _rgb(pixels, header.channels)
     return with_channels(pixels, channels or header.channels)
+
+
+def _on_black(frame: Image) -> Image:
+    """Colours of a GIF image; OpenCV leaves the background's where nothing is to be seen."""
+    pixels = _rgb(frame, 3)
+    if frame.ndim == 3 and frame.shape[-1] == 4:
+        pixels[frame[..., 3] == 0] = 0
+    return pixels
+
+
+def _bmp_with_opacity(data: bytes, header: ImageHeader) -> Image:
+    """Pixels of four bytes, the last of which OpenCV takes for padding."""
+    (offset,), (height,) = struct.unpack_from("<I", data, 10), struct.unpack_from("<i", data, 22)
+    shape = header.height, header.width, 4
+    pixels = np.frombuffer(data, np.uint8, prod(shape), offset).reshape(shape)
+    return (pixels if height < 0 else pixels[::-1])[..., [2, 1, 0, 3]]
 
 
 def _png(call: str, data: bytes, header: ImageHeader, channels: int, dtype: np.dtype[Any]) -> Image:

@@ -180,7 +180,15 @@ def _bmp(data: bytes) -> ImageHeader:
     # Only run-length coded images (1 and 2) may be smaller than their pixels.
     if compression not in (1, 2) and len(data) - offset < need:
         raise ValueError(f"the BMP image is cut short: {need:,} bytes of pixels from byte {offset:,} on are not there")
-    return ImageHeader("BMP", height, width, 4 if bits == 32 else 3)
+    return ImageHeader("BMP", height, width, 4 if bits == 32 else 1 if bits == 8 and _grey_palette(data) else 3)
+
+
+def _grey_palette(data: bytes) -> bool:
+    (header,) = struct.unpack_from("<I", data, 14)
+    step = 3 if header == 12 else 4
+    count = (struct.unpack_from("<I", data, 46)[0] if header >= 40 else 0) or 256
+    colours = data[14 + header : 14 + header + min(count, 256) * step]
+    return colours[::step] == colours[1::step] == colours[2::step]
 
 
 def _webp(data: bytes) -> ImageHeader:
