@@ -77,6 +77,25 @@ def test_no_image_that_is_cut_short_is_accepted(kind: str) -> None:
     assert not any(_is_accepted(whole[:n], same_pixels=True) for n in range(len(whole)))
 
 
+ODD = {
+    "bytes between segments": lambda data, at: data[:at] + b"\x12\x34\xff\x00" + data[at:],
+    "marks filled up": lambda data, at: data[:at] + b"\xff\xff" + data[at:],
+    "another revision": lambda data, at: data.replace(b"JFIF\0\1", b"JFIF\0\7"),
+    "an unknown transform": lambda data, at: data.replace(b"Adobe\0\x64\0\0\0\0\0", b"Adobe\0\x64\0\0\0\0\x09"),
+    "bytes behind the pixels": lambda data, at: data[:-2] + b"\x12" + data[-2:],
+    "bytes behind the end": lambda data, at: data + b"\xff\xda\x12",
+}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("odd", ODD)
+def test_oddities_that_tensorflow_passes_over_are_passed_over(kind: str, odd: str) -> None:
+    whole = _image(kind)
+    assert _is_accepted(ODD[odd](whole, whole.index(b"\xff\xdb")), same_pixels=True)
+    cut = ODD[odd](whole, whole.index(b"\xff\xdb"))[: len(whole) // 2]
+    assert not _is_accepted(cut, same_pixels=True)
+
+
 @pytest.mark.parametrize("kind", KINDS)
 def test_damaged_images_are_what_tensorflow_makes_of_them(kind: str) -> None:
     whole = _image(kind)

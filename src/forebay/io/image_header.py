@@ -63,12 +63,15 @@ def image_header(call: str, data: bytes, max_pixels: int) -> ImageHeader:
 
 # Start-of-frame markers, of which C4, C8 and CC are something else.
 _FRAMES = set(range(0xC0, 0xD0)) - {0xC4, 0xC8, 0xCC}
-# Markers without a length: fill bytes, TEM, restart marks, start of image.
-_BARE = {0x01, *range(0xD0, 0xD9), 0xFF}
+# Markers without a length: none at all, fill bytes, TEM, restart marks, start of image.
+_BARE = {0x00, 0x01, *range(0xD0, 0xD9), 0xFF}
 
 
 def _jpeg(data: bytes) -> ImageHeader:
     at = 2
+    if data[at] != 0xFF:
+        # The one place where TensorFlow looks for itself.
+        raise ValueError("the JPEG image is damaged: no segment follows its start")
     frame: ImageHeader | None = None
     adobe = False
     while True:
@@ -82,7 +85,7 @@ def _jpeg(data: bytes) -> ImageHeader:
             continue
         if marker == 0xDA and frame is not None:
             return replace(frame, adobe=adobe)
-        if marker in (0x00, 0xD9, 0xDA):
+        if marker in (0xD9, 0xDA):
             raise ValueError("the JPEG image has no frame header")
         (length,) = struct.unpack_from(">H", data, at + 2)
         # As libjpeg knows it: other segments may hold the name too, and any number of them may come before.

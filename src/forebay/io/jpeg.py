@@ -22,6 +22,10 @@ _WARNINGS = (
 # libjpeg makes up an end for an image that has none. This is an error wherever a decoder gets to it, and longer than
 # the longest segment, so that no length leads beyond.
 _NO_END = b"\xff\xd8" * (1 << 15 | 8)
+# Ahead of the pixels, these mean nothing: bytes that only look like a mark, fill bytes, TEM, restart marks.
+_NO_SEGMENT = (0x00, 0x01, 0xFF, *range(0xD0, 0xD8))
+# Start and end of an image, and where pixels begin.
+_NOT_AHEAD = (0xD8, 0xD9, 0xDA)
 # From this on, every share of a size that libjpeg can decode to is another size.
 _DISTINCT = 8
 
@@ -62,7 +66,8 @@ def jpeg_pixels(
     try:
         pixels = library.decode_jpeg(data, **settings)
     except ValueError as error:
-        pixels = _despite_warnings(library, data if recover else data + _NO_END, settings)
+        followed = _tidy(data, header.channels) + (b"" if recover else _NO_END)
+        pixels = _despite_warnings(library, followed, settings)
         if pixels is None:
             reason = str(error).strip().replace("\n", " ") or "no reason given"
             raise DataError(
@@ -92,6 +97,30 @@ def _despite_warnings(library: Any, data: bytes, settings: dict[str, Any]) -> An
         return library.decode_jpeg(data, strict=False, **settings)
     except ValueError:
         return None
+
+
+def _tidy(data: bytes, channels: int) -> bytes:
+    """The image without what libjpeg would warn of ahead of its pixels, since simplejpeg refuses such an image."""
+    tidy = bytearray(data[:2])
+    at = 2
+    while at + 4 <= len(data):
+        marker = data[at + 1]
+        if data[at] != 0xFF or marker in _NO_SEGMENT:
+            at += 2 if data[at] == 0xFF and marker != 0xFF else 1
+            continue
+        if marker in _NOT_AHEAD:
+            break
+        end = at + 2 + int.from_bytes(data[at + 2 : at + 4], "big")
+        segment = bytearray(data[at:end])
+        if marker == 0xE0 and segment[4:9] == b"JFIF\0" and len(segment) >= 16:
+            segment[9] = 1  # Of other revisions than the first, nothing else is read either.
+        elif marker == 0xEE and segment[4:9] == b"Adobe" and len(segment) >= 16:
+            # What libjpeg takes unknown numbers for.
+            usual = 2 if channels == 4 else 1
+            segment[15] = segment[15] if segment[15] in (0, usual) else usual
+        tidy += segment
+        at = max(end, at + 2)
+    return bytes(tidy) + data[at:]
 
 
 def jpeg_library(call: str) -> Any:
