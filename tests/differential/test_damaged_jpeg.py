@@ -36,12 +36,12 @@ def _they_accept(data: bytes) -> Any:
         return None
 
 
-def _decoded(data: bytes, fill: int) -> Any:
+def _decoded(data: bytes, fill: int, recover: bool = False) -> Any:
     """The image by way of memory that is filled with something; None if it is refused."""
     try:
         header = image_header("test", data, MOST)
         memory = np.full(header.height * header.width * max(header.channels, 3), fill, np.uint8)
-        return jpeg_pixels("test", data, header, 3, buffer=memory).copy()
+        return jpeg_pixels("test", data, header, 3, buffer=memory, recover=recover).copy()
     except fb.DataError:
         return None
 
@@ -75,6 +75,19 @@ def test_no_image_that_is_cut_short_is_accepted(kind: str) -> None:
     whole = _image(kind)
     assert _is_accepted(whole, same_pixels=True)
     assert not any(_is_accepted(whole[:n], same_pixels=True) for n in range(len(whole)))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_what_is_recovered_of_an_image_is_its_own(kind: str) -> None:
+    whole = _image(kind)
+    recovered = 0
+    for n in range(len(whole)):
+        ours, again = (_decoded(whole[:n], fill, recover=True) for fill in (0, 255))
+        assert (ours is None) == (again is None)
+        if ours is not None:
+            np.testing.assert_array_equal(ours, again)
+            recovered += 1
+    assert recovered > len(whole) // 8
 
 
 ODD = {
