@@ -51,6 +51,11 @@ def png_of(width: int, height: int, data: bytes, bits: int = 8, colour: int = 2)
     return b"\x89PNG\r\n\x1a\n" + _chunk(b"IHDR", header) + _chunk(b"IDAT", data) + _chunk(b"IEND", b"")
 
 
+def png_with(data: bytes, *chunks: tuple[bytes, bytes]) -> bytes:
+    """A PNG file with more chunks behind its header."""
+    return data[:33] + b"".join(_chunk(*each) for each in chunks) + data[33:]
+
+
 def _chunk(name: bytes, data: bytes) -> bytes:
     return struct.pack(">I", len(data)) + name + data + struct.pack(">I", zlib.crc32(name + data))
 

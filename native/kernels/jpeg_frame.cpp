@@ -1,5 +1,6 @@
 #include "jpeg_frame.hpp"
 
+#include <algorithm>
 #include <cstring>
 
 namespace forebay {
@@ -59,6 +60,10 @@ bool read_codes(JpegFrame& frame, Segment segment) {
     for (std::size_t i = 0; i < 16; ++i) total += counts[i];
     const std::uint8_t* const symbols = segment.bytes(total);
     if (symbols == nullptr || total > 256) return false;
+    // No difference has more bits, whether the symbol is used or not; libjpeg refuses such a code too.
+    if (which >> 4 == 0 && std::any_of(symbols, symbols + total, [](std::uint8_t each) { return each > 15; })) {
+      return false;
+    }
     auto& codes = which >> 4 ? frame.ac : frame.dc;
     if (!codes[which & 15].define(counts, symbols, total)) return false;
     (which >> 4 ? frame.has_ac : frame.has_dc)[which & 15] = true;
@@ -79,7 +84,7 @@ bool read_size(JpegFrame& frame, Segment segment) {
     each.across = factors >> 4;
     each.down = factors & 15;
     each.quantisation = static_cast<unsigned>(segment.byte());
-    if (each.quantisation > 3) return false;
+    if (each.quantisation > 3 || each.across - 1 > 3 || each.down - 1 > 3) return false;
   }
   JpegComponent& first = frame.component[0];
   if (frame.components == 1) {

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import io
+import struct
 from typing import Any
 
 import numpy as np
+import PIL.Image
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import forebay as fb
 from differential.sides import tensorflow
-from images import deep_png, encoded, gif, jpeg, picture, psnr
+from images import deep_png, encoded, gif, jpeg, picture, png_with, psnr
 
 JPEGS = {
     "4:2:0": lambda: jpeg(37, 53, subsampling="4:2:0"),
@@ -30,6 +33,18 @@ def test_jpeg_is_the_same(name: str, ratio: int) -> None:
     for channels in (0, 1, 3):
         expected = tensorflow().io.decode_jpeg(data, channels=channels, ratio=ratio).numpy()
         np.testing.assert_array_equal(fb.io.decode_jpeg(data, channels, ratio), expected)
+
+
+@pytest.mark.parametrize("subsampling", ["4:2:0", "4:2:2", "4:4:4"])
+def test_tiny_jpegs_are_the_same_at_every_ratio(subsampling: str) -> None:
+    for height, width in [(1, 1), (1, 3), (2, 2), (3, 1), (7, 7), (7, 2), (8, 3), (1, 9)]:
+        for data in (
+            jpeg(height, width, subsampling=subsampling),
+            encoded(picture(height, width), "JPEG", "L", progressive=True),
+        ):
+            for ratio, channels in ((2, 0), (4, 3), (8, 0), (8, 1)):
+                expected = tensorflow().io.decode_jpeg(data, channels=channels, ratio=ratio).numpy()
+                np.testing.assert_array_equal(fb.io.decode_jpeg(data, channels, ratio), expected)
 
 
 @pytest.mark.parametrize("how", [{"fancy_upscaling": False}, {"dct_method": "INTEGER_ACCURATE"}], ids=str)
@@ -74,6 +89,48 @@ def test_grey_of_all_colours_is_the_same(dtype: Any) -> None:
         np.testing.assert_array_equal(fb.io.decode_png(data, 1, dtype), expected)
 
 
+def _gamma(value: int) -> tuple[bytes, bytes]:
+    return b"gAMA", struct.pack(">I", value)
+
+
+SRGB = b"sRGB", b"\0"
+GAMMAS = {
+    "sRGB": [SRGB],
+    "1 / 2.2": [_gamma(45455)],
+    "1 / 4.5": [_gamma(22222)],
+    "2": [_gamma(200_000)],
+    "next to 1": [_gamma(95_100)],
+    "1": [_gamma(100_000)],
+    "none": [_gamma(0)],
+    "too large": [_gamma(625_000_001)],
+    "two": [_gamma(22222), _gamma(45455)],
+    "near sRGB": [SRGB, _gamma(47_000)],
+    "not sRGB": [SRGB, _gamma(100_000)],
+    "overruled": [_gamma(22222), SRGB],
+    "no sRGB": [(b"sRGB", b"\4")],
+}
+
+
+@pytest.mark.parametrize("name", GAMMAS)
+@pytest.mark.parametrize("dtype", [np.uint8, np.uint16], ids=lambda dtype: dtype.__name__)
+def test_grey_of_a_png_that_tells_its_gamma_is_the_same(name: str, dtype: Any) -> None:
+    pixels = np.random.default_rng(2).integers(0, 1 << 16, (60, 70, 3)).astype(np.uint16)
+    pixels[:20] = pixels[:20, :, :1]
+    flat = (pixels >> 8).astype(np.uint8)
+    for whole in (
+        deep_png(pixels),
+        encoded(flat, "PNG"),
+        encoded(flat, "PNG", "RGBA"),
+        encoded(flat, "PNG", "P"),
+        encoded(flat, "PNG", "P", transparency=3),
+        encoded(flat, "PNG", "LA"),
+    ):
+        data = png_with(whole, *GAMMAS[name])
+        for channels in (0, 1):
+            expected = tensorflow().io.decode_png(data, channels=channels, dtype=dtype).numpy()
+            np.testing.assert_array_equal(fb.io.decode_png(data, channels, dtype), expected)
+
+
 PNGS = {
     "colours": lambda: encoded(picture(11, 17), "PNG"),
     "opacity": lambda: encoded(picture(11, 17), "PNG", "RGBA"),
@@ -104,7 +161,7 @@ def test_png_is_the_same(name: str, dtype: Any) -> None:
 
 
 def test_decode_image_takes_every_format() -> None:
-    io = tensorflow().io
+    theirs = tensorflow().io
     pictures = {
         "JPEG": jpeg(),
         "PNG": PNGS["colours"](),
@@ -113,7 +170,7 @@ def test_decode_image_takes_every_format() -> None:
     }
     for name, data in pictures.items():
         for dtype in (np.uint8, np.uint16, np.float32):
-            expected = io.decode_image(data, dtype=dtype).numpy()
+            expected = theirs.decode_image(data, dtype=dtype).numpy()
             np.testing.assert_allclose(fb.io.decode_image(data, dtype=dtype), expected, rtol=1e-6, err_msg=name)
     webp = encoded(picture(11, 17), "WEBP", lossless=True)
     np.testing.assert_array_equal(fb.io.decode_image(webp), picture(11, 17))
@@ -125,6 +182,43 @@ def test_animations() -> None:
         expected = tensorflow().io.decode_image(data).numpy()
         np.testing.assert_array_equal(fb.io.decode_image(data), expected)
         np.testing.assert_array_equal(fb.io.decode_image(data, expand_animations=False), expected[0])
+
+
+def _gif_with_holes(**how: Any) -> bytes:
+    frames = [PIL.Image.fromarray(picture(12, 9, seed)).quantize(4) for seed in range(3)]
+    buffer = io.BytesIO()
+    frames[0].save(buffer, "GIF", save_all=True, append_images=frames[1:], transparency=1, optimize=False, **how)
+    return buffer.getvalue()
+
+
+def test_nothing_is_black_in_animations() -> None:
+    data = _gif_with_holes(disposal=1)
+    expected = tensorflow().io.decode_image(data).numpy()
+    assert (expected == 0).all(axis=-1).any()
+    np.testing.assert_array_equal(fb.io.decode_image(data), expected)
+    np.testing.assert_array_equal(fb.io.decode_image(data, expand_animations=False), expected[0])
+    # TensorFlow leaves frames standing that are to be cleared before the next one.
+    cleared = _gif_with_holes(disposal=2)
+    np.testing.assert_array_equal(fb.io.decode_image(cleared)[0], expected[0])
+
+
+@pytest.mark.parametrize("mode", ["L", "RGB", "RGBA"])
+def test_bmp_is_the_same(mode: str) -> None:
+    data = encoded(picture(11, 17), "BMP", mode)
+    upside_down = data[:22] + struct.pack("<i", -11) + data[26:]
+    for each in (data, upside_down):
+        np.testing.assert_array_equal(fb.io.decode_image(each), tensorflow().io.decode_image(each).numpy())
+    whole = fb.io.decode_image(data)
+    for channels in (1, 3, 4):
+        assert fb.io.decode_image(data, channels).shape == (11, 17, channels)
+    np.testing.assert_array_equal(fb.io.decode_image(data, 4)[..., : min(whole.shape[-1], 3)], whole[..., :3])
+
+
+def test_palettes_of_bmp_are_colours() -> None:
+    # TensorFlow gives numbers of the palette.
+    data = encoded(picture(11, 17), "BMP", "P")
+    expected = np.asarray(PIL.Image.open(io.BytesIO(data)).convert("RGB"))
+    np.testing.assert_array_equal(fb.io.decode_image(data), expected)
 
 
 METHODS = ["bilinear", "nearest", "area", "bicubic", "lanczos3", "lanczos5", "gaussian", "mitchellcubic"]

@@ -175,6 +175,18 @@ def test_fixed_length_records(tmp_path: Path) -> None:
             assert (error is not None) == (None in expected)
 
 
+@pytest.mark.parametrize("record_bytes", [3, 4])
+def test_files_too_small_for_their_ends_are_refused(tmp_path: Path, record_bytes: int) -> None:
+    path = tmp_path / "a"
+    path.write_bytes(b"")
+    how = {"record_bytes": record_bytes, "footer_bytes": 1}
+    # TensorFlow takes the size modulo 2**64, and finds nothing wrong if that happens to be a number of records.
+    expected = [] if (2**64 - 1) % record_bytes == 0 else [None]
+    assert theirs(tensorflow().data.FixedLengthRecordDataset(str(path), **how))[:1] == expected
+    with pytest.raises(fb.FileError, match="it has 0 bytes, too few for a footer of 1"):
+        list(fb.FixedLengthRecordDataset(path, **how))
+
+
 def test_sql(tmp_path: Path) -> None:
     tf = tensorflow()
     path = str(tmp_path / "a.db")

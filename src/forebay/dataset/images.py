@@ -10,8 +10,9 @@ from numpy.typing import DTypeLike
 from forebay.dataset import Dataset
 from forebay.errors import PlanError
 from forebay.image.decode_and_resize import DecodeAndResize
-from forebay.io.decode import image_library, jpeg_library
+from forebay.io.decode import image_library
 from forebay.io.image_header import MAX_PIXELS
+from forebay.io.jpeg import jpeg_library
 from forebay.plan import caller
 from forebay.plan.check import flag
 from forebay.plan.skips import check_on_error

@@ -234,6 +234,10 @@ class TextSources:
         and ``skip`` and resuming cost nothing. A compressed archive is read in order, a piece at a time, and to resume,
         what comes before that place is unfolded again. Arrays of Python objects, which are pickled, are refused.
 
+        The checksum of an array in an archive is compared when its last rows are read, if all were read in order. One
+        of up to 64 MiB is also compared before it is read in any other way, as ``shuffle()`` does; a larger one that is
+        not compressed is then not compared. ``forebay inspect --check`` always does.
+
         Args:
             path: a path or URL; a list of paths, whose rows follow one another; or a dict of these, whose rows are
                 dicts. An archive gives dicts of its arrays.

@@ -12,8 +12,9 @@ from forebay.errors import PlanError
 from forebay.image.resize import METHODS, checked_size, fitting, resize
 from forebay.image.weights import half_taps, taps
 from forebay.io.column_function import FillsArray
-from forebay.io.decode import image_pixels, jpeg_pixels, read_bytes
+from forebay.io.decode import image_pixels, read_bytes
 from forebay.io.image_header import MAX_PIXELS, ImageHeader, image_header
+from forebay.io.jpeg import jpeg_pixels
 
 Image = NDArray[Any]
 
@@ -115,8 +116,7 @@ class DecodeAndResize(FillsArray):
             data,
             header,
             self.channels,
-            least=smaller if ratio > 1 else (0, 0),
-            factor=ratio,
+            ratio=ratio,
             fastupsample=not self.exact and shrinks >= _SMALLER,
             buffer=_buffer(prod(smaller) * max(self.channels, header.channels)),
         )

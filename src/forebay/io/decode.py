@@ -1,19 +1,22 @@
 """Images from bytes to arrays. The interpreter's lock is free while simplejpeg and OpenCV decode."""
 
+import struct
+from math import prod
 from typing import Any
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from forebay.errors import DataError, PlanError
+from forebay.io.channels import with_channels
 from forebay.io.image_header import MAX_PIXELS, ImageHeader, image_header
+from forebay.io.jpeg import jpeg_pixels
+from forebay.io.linear_grey import counts, linear_grey
 
 Image = NDArray[Any]
 
 _DCT_METHODS = ("", "INTEGER_FAST", "INTEGER_ACCURATE")
 _DTYPES = tuple(np.dtype(each) for each in (np.uint8, np.uint16, np.float32))
-# Brightness of red, green and blue, in parts of 2**15: as libpng cuts them, and not as they would be rounded.
-_LUMA = np.array([9797, 19234, 3737], np.int64)
 
 
 def decode_jpeg(
@@ -50,68 +53,16 @@ def decode_jpeg(
     _one_of("decode_jpeg", "ratio", ratio, (1, 2, 4, 8))
     _one_of("decode_jpeg", "dct_method", dct_method, _DCT_METHODS)
     header = _header_of("decode_jpeg", "JPEG", data, max_pixels)
-    least = (-(-header.height // ratio), -(-header.width // ratio)) if ratio > 1 else (0, 0)
     return jpeg_pixels(
         "decode_jpeg",
         data,
         header,
         channels or min(header.channels, 3),
-        least=least,
-        factor=ratio,
+        ratio=ratio,
         fastdct=dct_method != "INTEGER_ACCURATE",
         fastupsample=not fancy_upscaling,
-        strict=not try_recover_truncated,
+        recover=try_recover_truncated,
     )
-
-
-def jpeg_pixels(
-    call: str,
-    data: bytes,
-    header: ImageHeader,
-    channels: int,
-    *,
-    least: tuple[int, int] = (0, 0),
-    factor: float = 1,
-    fastdct: bool = True,
-    fastupsample: bool = False,
-    strict: bool = True,
-    buffer: Any = None,
-) -> Image:
-    """The pixels of a JPEG image, made smaller by `factor` or more as long as its sides stay at `least`.
-
-    `buffer` is memory that they may be in.
-    """
-    library = jpeg_library(call)
-    ink = header.channels == 4
-    settings = {
-        "colorspace": "CMYK" if ink else "GRAY" if channels == 1 else "RGB",
-        "fastdct": fastdct,
-        "fastupsample": fastupsample,
-        "min_height": least[0],
-        "min_width": least[1],
-        "min_factor": factor,
-        "buffer": buffer,
-    }
-    try:
-        pixels = library.decode_jpeg(data, strict=strict, **settings)
-    except ValueError as error:
-        if "remature end" in str(error) or not strict:
-            raise _broken(call, data, error) from None
-        # Bytes too many, odd markers, bits that mean nothing: TensorFlow's decoder passes over them too.
-        try:
-            pixels = library.decode_jpeg(data, strict=False, **settings)
-        except ValueError as final:
-            raise _broken(call, data, final) from None
-    if ink:
-        # Adobe's programs store inks inverted.
-        inks = pixels.astype(np.uint16) if header.adobe else 255 - pixels.astype(np.uint16)
-        pixels = _with_channels((inks[..., :3] * inks[..., 3:] // 255).astype(np.uint8), channels)
-    return pixels  # type: ignore[no-any-return]
-
-
-def _broken(call: str, data: bytes, error: Exception) -> DataError:
-    reason = str(error).strip().replace("\n", " ") or "no reason given"
-    return DataError(f"{call}(): the JPEG image of {len(data):,} bytes is cut short or damaged: {reason}")
 
 
 def decode_png(contents: Any, channels: int = 0, dtype: DTypeLike = np.uint8, *, max_pixels: int = MAX_PIXELS) -> Image:
@@ -122,6 +73,7 @@ def decode_png(contents: Any, channels: int = 0, dtype: DTypeLike = np.uint8, *,
     Args:
         contents: the bytes of the file. Checksums are verified.
         channels: 1 for grey, 3 for colours, 4 for colours and opacity, 0 for what the image has (2: grey and opacity).
+            Grey of colours is that of their light if the file tells its gamma; colour profiles are not looked at.
         dtype: uint8, or uint16 for all there is in an image of 16 bits.
         max_pixels: refuse larger images, before anything is allocated for them.
 
@@ -152,7 +104,8 @@ def decode_image(
 
     Args:
         contents: the bytes of the file, whose format is found by how they begin.
-        channels: 1 for grey, 3 for colours, 4 for colours and opacity, 0 or None for what the image has.
+        channels: 1 for grey, 3 for colours, 4 for colours and opacity, 0 or None for what the image has. GIF images
+            have colours, and are black where nothing is to be seen.
         dtype: uint8, uint16, or float32 for values from 0 to 1.
         expand_animations: give all frames of a GIF, of shape (frames, height, width, channels), even if it has only
             one; otherwise the first.
@@ -185,7 +138,7 @@ def image_pixels(call: str, data: bytes, header: ImageHeader, channels: int, all
     if header.kind == "JPEG":
         stored = min(header.channels, 3)
         decoded = jpeg_pixels(call, data, header, min(channels, 3) or stored)
-        return _with_channels(decoded, channels or decoded.shape[-1])
+        return with_channels(decoded, channels or decoded.shape[-1])
     if header.kind == "PNG":
         return _png(call, data, header, channels, np.dtype(np.uint8))
     if header.kind == "GIF" and all_frames:
@@ -193,15 +146,36 @@ def image_pixels(call: str, data: bytes, header: ImageHeader, channels: int, all
         good, animation = library.imdecodeanimation(np.frombuffer(data, np.uint8))
         if not good or len(animation.frames) != header.frames:
             raise DataError(f"{call}(): the GIF image of {len(data):,} bytes is damaged")
-        return np.stack([_with_channels(_rgb(frame, 3), channels or 3) for frame in animation.frames])
-    pixels = _rgb(_unchanged(call, data, header), header.channels)
-    return _with_channels(pixels, channels or header.channels)
+        return np.stack([with_channels(_on_black(frame), channels or 3) for frame in animation.frames])
+    if header.kind == "BMP" and header.channels == 4 and int.from_bytes(data[30:34], "little") == 0:
+        return with_channels(_bmp_with_opacity(data, header), channels or 4)
+    pixels = _unchanged(call, data, header)
+    pixels = _on_black(pixels) if header.kind == "GIF" else _rgb(pixels, header.channels)
+    return with_channels(pixels, channels or header.channels)
+
+
+def _on_black(frame: Image) -> Image:
+    """Colours of a GIF image; OpenCV leaves the background's where nothing is to be seen."""
+    pixels = _rgb(frame, 3)
+    if frame.ndim == 3 and frame.shape[-1] == 4:
+        pixels[frame[..., 3] == 0] = 0
+    return pixels
+
+
+def _bmp_with_opacity(data: bytes, header: ImageHeader) -> Image:
+    """Pixels of four bytes, the last of which OpenCV takes for padding."""
+    (offset,), (height,) = struct.unpack_from("<I", data, 10), struct.unpack_from("<i", data, 22)
+    shape = header.height, header.width, 4
+    pixels = np.frombuffer(data, np.uint8, prod(shape), offset).reshape(shape)
+    return (pixels if height < 0 else pixels[::-1])[..., [2, 1, 0, 3]]
 
 
 def _png(call: str, data: bytes, header: ImageHeader, channels: int, dtype: np.dtype[Any]) -> Image:
     pixels = _rgb(_unchanged(call, data, header), header.channels)
     # First, so that grey is made of as many bits as there are.
-    pixels = _with_channels(pixels, channels or header.channels)
+    if channels == 1 and header.channels > 2 and counts(header.gamma):
+        pixels = linear_grey(pixels[..., :3], header.gamma, dtype)
+    pixels = with_channels(pixels, channels or header.channels)
     if pixels.dtype == dtype:
         return pixels
     return (pixels >> 8).astype(dtype) if dtype == np.uint8 else pixels.astype(dtype) * dtype.type(257)
@@ -226,31 +200,13 @@ def _unchanged(call: str, data: bytes, header: ImageHeader) -> Image:
 def _rgb(pixels: Image, channels: int) -> Image:
     """OpenCV's order of channels (blue first, grey with opacity as four) turned to that of the file."""
     if pixels.ndim == 2:
-        return _with_channels(pixels[..., None], channels)
+        return with_channels(pixels[..., None], channels)
     if channels == 2:
         return np.ascontiguousarray(pixels[..., ::3])
     colours = pixels[..., 2::-1]
     if channels == 4 and pixels.shape[-1] == 4:
         return np.concatenate([colours, pixels[..., 3:]], axis=-1)
-    return _with_channels(np.ascontiguousarray(colours), channels)
-
-
-def _with_channels(pixels: Image, channels: int) -> Image:
-    have = pixels.shape[-1]
-    if have == channels:
-        return pixels
-    if have in (2, 4) and channels in (1, 3):
-        return _with_channels(np.ascontiguousarray(pixels[..., : have - 1]), channels)
-    if have == 3 and channels == 1:
-        # libpng rounds what is fine enough, and nothing else.
-        grey = (pixels.astype(np.int64) @ _LUMA + (1 << 14 if pixels.dtype == np.uint16 else 0)) >> 15
-        return grey.astype(pixels.dtype)[..., None]
-    if have == 2:
-        return np.concatenate([np.repeat(pixels[..., :1], 3, axis=-1), pixels[..., 1:]], axis=-1)
-    if channels in (2, 4):
-        opaque = np.full((*pixels.shape[:-1], 1), np.iinfo(pixels.dtype).max, pixels.dtype)
-        return np.concatenate([_with_channels(pixels, channels - 1), opaque], axis=-1)
-    return np.repeat(pixels, channels, axis=-1)
+    return with_channels(np.ascontiguousarray(colours), channels)
 
 
 def _header_of(call: str, kind: str, data: bytes, max_pixels: int) -> ImageHeader:
@@ -275,15 +231,6 @@ def _one_of(call: str, name: str, value: Any, values: tuple[Any, ...]) -> None:
     if isinstance(value, bool) or value not in values:
         shown = ", ".join(str(each) if isinstance(each, np.dtype) else repr(each) for each in values)
         raise PlanError(f"{call}({name}={value!s}): {name} must be one of {shown}")
-
-
-def jpeg_library(call: str) -> Any:
-    """simplejpeg, imported when it is first needed."""
-    try:
-        import simplejpeg
-    except ImportError as error:
-        raise PlanError(f"{call}() needs simplejpeg: pip install 'forebay[image]'") from error
-    return simplejpeg
 
 
 def image_library(call: str) -> Any:

@@ -18,7 +18,8 @@ MAX_PIXELS = 200_000_000
 class ImageHeader:
     """Format and size of an image; `channels` as stored, `bits` of each, and how many `frames` an animation has.
 
-    `adobe` says that a JPEG image has the mark of Adobe's programs, which store inks inverted.
+    Of a JPEG image, `adobe` says that it has the mark of Adobe's programs, which store inks inverted, and `size_at`
+    where its size stands. `gamma` is that of a PNG image, in parts of 100,000; 0 if it tells none.
     """
 
     kind: str
@@ -28,6 +29,8 @@ class ImageHeader:
     bits: int = 8
     frames: int = 1
     adobe: bool = False
+    size_at: int = 0
+    gamma: int = 0
 
 
 def image_header(call: str, data: bytes, max_pixels: int) -> ImageHeader:
@@ -60,12 +63,15 @@ def image_header(call: str, data: bytes, max_pixels: int) -> ImageHeader:
 
 # Start-of-frame markers, of which C4, C8 and CC are something else.
 _FRAMES = set(range(0xC0, 0xD0)) - {0xC4, 0xC8, 0xCC}
-# Markers without a length: fill bytes, TEM, restart marks, start of image.
-_BARE = {0x01, *range(0xD0, 0xD9), 0xFF}
+# Markers without a length: none at all, fill bytes, TEM, restart marks, start of image.
+_BARE = {0x00, 0x01, *range(0xD0, 0xD9), 0xFF}
 
 
 def _jpeg(data: bytes) -> ImageHeader:
     at = 2
+    if data[at] != 0xFF:
+        # The one place where TensorFlow looks for itself.
+        raise ValueError("the JPEG image is damaged: no segment follows its start")
     frame: ImageHeader | None = None
     adobe = False
     while True:
@@ -79,14 +85,14 @@ def _jpeg(data: bytes) -> ImageHeader:
             continue
         if marker == 0xDA and frame is not None:
             return replace(frame, adobe=adobe)
-        if marker in (0x00, 0xD9, 0xDA):
+        if marker in (0xD9, 0xDA):
             raise ValueError("the JPEG image has no frame header")
         (length,) = struct.unpack_from(">H", data, at + 2)
         # As libjpeg knows it: other segments may hold the name too, and any number of them may come before.
         adobe = adobe or (marker == 0xEE and length >= 14 and data[at + 4 : at + 9] == b"Adobe")
         if marker in _FRAMES and frame is None:
             bits, height, width, channels = struct.unpack_from(">BHHB", data, at + 4)
-            frame = ImageHeader("JPEG", height, width, channels, bits)
+            frame = ImageHeader("JPEG", height, width, channels, bits, size_at=at + 5)
             if channels != 4:
                 return frame
         at += 2 + length
@@ -101,6 +107,8 @@ def _png(data: bytes) -> ImageHeader:
     if data[12:16] != b"IHDR" or colour not in _PNG_CHANNELS or max(width, height) >= 1 << 31:
         raise ValueError("the PNG image has no valid header")
     channels = _PNG_CHANNELS[colour]
+    gamma: int | None = None
+    before_colours = True
     at, size = 8, len(data)
     while True:
         if at + 12 > size:
@@ -117,9 +125,27 @@ def _png(data: bytes) -> ImageHeader:
             raise ValueError(f"the PNG image is damaged: at byte {at:,}, the checksum of {name!r} is wrong")
         if name == b"tRNS" and colour == 3:
             channels = 4
-        if name == b"IEND":
-            return ImageHeader("PNG", height, width, channels, bits)
+        elif name in (b"sRGB", b"gAMA") and before_colours:
+            gamma = _gamma(name, bytes(body[4:]), gamma)
+        elif name in (b"PLTE", b"IDAT"):
+            before_colours = False
+        elif name == b"IEND":
+            return ImageHeader("PNG", height, width, channels, bits, gamma=gamma or 0)
         at += 12 + length
+
+
+_SRGB = 45455
+
+
+def _gamma(chunk: bytes, body: bytes, known: int | None) -> int | None:
+    """What libpng takes for the gamma: the first number that makes sense, unless it contradicts that of sRGB."""
+    if chunk == b"sRGB":
+        return _SRGB if len(body) == 1 and body[0] < 4 else known
+    told = int.from_bytes(body, "big") if len(body) == 4 else 0
+    if not 16 <= told <= 625_000_000:
+        return known
+    near = known == _SRGB and 95_000 <= _SRGB * 100_000 / told <= 105_000
+    return told if known is None or near else known
 
 
 def _gif(data: bytes) -> ImageHeader:
@@ -157,7 +183,15 @@ def _bmp(data: bytes) -> ImageHeader:
     # Only run-length coded images (1 and 2) may be smaller than their pixels.
     if compression not in (1, 2) and len(data) - offset < need:
         raise ValueError(f"the BMP image is cut short: {need:,} bytes of pixels from byte {offset:,} on are not there")
-    return ImageHeader("BMP", height, width, 4 if bits == 32 else 3)
+    return ImageHeader("BMP", height, width, 4 if bits == 32 else 1 if bits == 8 and _grey_palette(data) else 3)
+
+
+def _grey_palette(data: bytes) -> bool:
+    (header,) = struct.unpack_from("<I", data, 14)
+    step = 3 if header == 12 else 4
+    count = (struct.unpack_from("<I", data, 46)[0] if header >= 40 else 0) or 256
+    colours = data[14 + header : 14 + header + min(count, 256) * step]
+    return colours[::step] == colours[1::step] == colours[2::step]
 
 
 def _webp(data: bytes) -> ImageHeader:

@@ -3,11 +3,13 @@
 Rows are read by number, with one read for each run of them; nothing else of the file is ever loaded. A row's place
 follows from its number. In archives that are compressed it does not: if there is one, all files are read in order, and
 compressed ones from their start on to wherever the rows are that are wanted. A place is a row's number in any case.
+
+Checksums of arrays in archives are compared along the way (``storage.zip_members``).
 """
 
 import ast
 import struct
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from math import prod
 from typing import Any
@@ -22,7 +24,7 @@ from forebay.run import Setup
 from forebay.sources.files import FileIndex, FileRows, FilesNode
 from forebay.storage.files import Bytes, InputFile, open_file
 from forebay.storage.streams import Stream, open_stream
-from forebay.storage.zip_members import DEFLATED, STORED, Member, MemberStream, stored_members
+from forebay.storage.zip_members import DEFLATED, STORED, Checksum, Member, MemberStream, stored_members
 
 _MAGIC = b"\x93NUMPY"
 _LONGEST_HEADER = 1 << 16
@@ -38,6 +40,7 @@ class Layout:
     shape: tuple[int, ...]
     offset: int
     member: Member | None = None
+    checksum: Checksum | None = None
 
     @property
     def row_bytes(self) -> int:
@@ -106,20 +109,24 @@ class _Rows(FileIndex):
     def read(self, start: int, stop: int) -> Block:
         """In one piece."""
         size = self._layout.row_bytes
-        begin = np.array([self._layout.offset + start * size])
-        return self._block(begin, begin + (stop - start) * size, stop - start)
+        begin = self._layout.offset + start * size
+        data = self._bytes(np.array([begin]), np.array([begin + (stop - start) * size]), stop - start)
+        if self._layout.checksum is not None:
+            self._layout.checksum.read(self._file, begin, data)
+        return _block(self._layout, data, stop - start)
 
     def gather(self, rows: Indices) -> Block:
         """One read for each row."""
+        if self._layout.checksum is not None:
+            self._layout.checksum.compare(self._file)
         starts = rows * self._layout.row_bytes + self._layout.offset
-        return self._block(starts, starts + self._layout.row_bytes, len(rows))
+        return _block(self._layout, self._bytes(starts, starts + self._layout.row_bytes, len(rows)), len(rows))
 
-    def _block(self, starts: Indices, stops: Indices, rows: int) -> Block:
-        layout = self._layout
-        data = np.empty(rows * layout.row_bytes, np.uint8)
+    def _bytes(self, starts: Indices, stops: Indices, rows: int) -> Bytes:
+        data = np.empty(rows * self._layout.row_bytes, np.uint8)
         if len(data):
             self._file.read_ranges(starts, stops, data)
-        return _block(layout, data, rows)
+        return data
 
 
 class _RowsInOrder(FileRows):
@@ -156,6 +163,8 @@ class _RowsInOrder(FileRows):
             rows = got // self._layout.row_bytes
             if not rows:
                 raise FileError(self._path, f"ends before row {self.at:,} of {self._layout.shape[0]:,}")
+        elif self._layout.checksum is not None:
+            self._layout.checksum.read(self._file, self._layout.offset + self.at * self._layout.row_bytes, data)
         self.at += rows
         return _block(self._layout, data[: rows * self._layout.row_bytes], rows)
 
@@ -189,6 +198,7 @@ def array_layout(file: InputFile, member: str | None) -> Layout:
     """Where the array lies, after every check that can be made without reading it."""
     begin, size = 0, file.size
     packed: Member | None = None
+    stored: Member | None = None
     if member is not None:
         members = stored_members(file)
         if f"{member}.npy" not in members:
@@ -200,7 +210,7 @@ def array_layout(file: InputFile, member: str | None) -> Layout:
             raise FileError(file.path, how, begin)
         if packed.method == STORED:
             size = packed.end - packed.begin
-            packed = None
+            stored, packed = packed, None
     head = _start(file, begin, size, packed)
     if head[:6] != _MAGIC or len(head) < 10:
         raise FileError(file.path, "is not a .npy file: it does not begin as one", begin)
@@ -237,7 +247,13 @@ def array_layout(file: InputFile, member: str | None) -> Layout:
         raise FileError(
             file.path, f"an array of {wanted:,} bytes is cut short: {max(there, 0):,} bytes are left", layout.offset
         )
-    return layout
+    if stored is None:
+        return layout
+    checksum = Checksum(f"{member}.npy", stored, layout.offset, layout.offset + wanted)
+    if not wanted:
+        # Nothing will be read that could show it to be wrong about that.
+        checksum.compare(file)
+    return replace(layout, checksum=checksum)
 
 
 def _start(file: InputFile, begin: int, size: int, packed: Member | None) -> bytes:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from forebay.errors import FileError
-from forebay.storage.files import InputFile
+from forebay.storage.files import Bytes, InputFile
 from forebay.storage.streams import Inflated
 
 STORED, DEFLATED = zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED
@@ -27,6 +27,76 @@ class Member:
 
 
 Members = dict[str, Member]
+
+# Of members that are compared as a whole before rows here and there are read from them.
+_MOST_COMPARED = 64 << 20
+_PIECE = 1 << 20
+# Iterators that go through a member at a time, each with a checksum of what it has seen.
+_MOST_FOLLOWED = 16
+
+
+class Checksum:
+    """Whether a member that is stored as it is has the checksum that the archive tells: found out by whoever reads it
+    from `first`, where its rows begin, to `last`; or by reading all of it, unless it is large. Once that is known,
+    nothing is read for it any more; whoever reads from a member that is damaged is told so."""
+
+    def __init__(self, name: str, member: Member, first: int, last: int) -> None:
+        self._name = name
+        self._member = member
+        self._first = first
+        self._last = last
+        self._so_far: dict[int, int] = {}  # Of all that comes before a place in the file.
+        self._right: bool | None = None
+
+    def read(self, file: InputFile, at: int, data: Bytes) -> None:
+        """Hears of bytes that were read. FileError if they are the last ones, and the checksum is wrong."""
+        if self._right is not None:
+            self._tell(file)
+            return
+        if at == self._first:
+            crc: int | None = self._through(file, self._member.begin, at, 0)
+        else:
+            crc = self._so_far.get(at)
+        if crc is None:
+            self.compare(file)
+            return
+        crc, end = zlib.crc32(data.data, crc), at + len(data)
+        if end == self._last:
+            self._judge(file, self._through(file, end, self._member.end, crc))
+            return
+        for old in (at, *list(self._so_far)[: 1 - _MOST_FOLLOWED]):
+            self._so_far.pop(old, None)
+        self._so_far[end] = crc
+
+    def compare(self, file: InputFile) -> None:
+        """Read all of it, unless that has been done or is too much."""
+        begin, end = self._member.begin, self._member.end
+        if self._right is not None:
+            self._tell(file)
+        elif end - begin <= _MOST_COMPARED:
+            self._judge(file, self._through(file, begin, end, 0))
+
+    def _judge(self, file: InputFile, crc: int) -> None:
+        self._right = crc == self._member.crc
+        self._so_far.clear()
+        self._tell(file)
+
+    def _tell(self, file: InputFile) -> None:
+        if not self._right:
+            raise FileError(
+                file.path, f"its member {self._name!r} is damaged: its checksum is wrong", self._member.begin
+            )
+
+    def _through(self, file: InputFile, begin: int, end: int, crc: int) -> int:
+        piece = np.empty(min(_PIECE, end - begin), np.uint8)
+        while begin < end:
+            got = file.read_at(begin, piece[: end - begin])
+            if not got:
+                raise FileError(file.path, "has become shorter", begin)
+            crc = zlib.crc32(piece[:got].data, crc)
+            begin += got
+        return crc
+
 
 _LOCAL_HEADER = 30
 
