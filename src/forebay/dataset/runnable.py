@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import IO, TYPE_CHECKING, Any, Generic, TypeVar
 
 from forebay.block import START, Block
-from forebay.errors import DataError, FunctionError, LengthError, PlanError
+from forebay.errors import DataError, LengthError, PlanError
 from forebay.iterator import DatasetIterator
 from forebay.ledger import Ledger
 from forebay.ops.options import check_reads, plan_options
@@ -19,7 +19,7 @@ from forebay.plan.identity import plan_lines
 from forebay.plan.spec import element_spec
 from forebay.remote_run import RemoteRun, in_force
 from forebay.rules import RULES
-from forebay.run import Reader, Setup
+from forebay.run import Reader, Setup, Site
 from forebay.run.cpus import available_cpus
 from forebay.run.crew import Crew, Parking
 from forebay.run.parallelism import Parallelism
@@ -78,10 +78,8 @@ class RunnableDataset(Generic[T_co]):
                 try:
                     state = reduce_func(state, element)
                 except Exception as error:
-                    raise FunctionError(
-                        f"reduce at {caller()}, element {index}: {function_name(reduce_func)} raised "
-                        f"{type(error).__name__}: {error}"
-                    ) from error
+                    site = Site("reduce", None, caller())
+                    raise site.function_error(index, function_name(reduce_func), error) from error
         return state
 
     def as_numpy_iterator(self) -> "DatasetIterator[T_co]":
@@ -106,6 +104,10 @@ class RunnableDataset(Generic[T_co]):
         if count < 0:
             why = "it is infinite" if count == INFINITE else "only iterating over it can tell"
             raise LengthError(f"this dataset has no length: {why}; cardinality() tells which")
+        if count > sys.maxsize:
+            raise LengthError(
+                f"this dataset has {count} elements, which is more than len() can say; cardinality() does"
+            )
         return count
 
     def __bool__(self) -> bool:

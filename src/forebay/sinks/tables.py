@@ -11,7 +11,7 @@ from forebay.storage.arrow import arrow
 from forebay.storage.columns import encode
 from forebay.storage.leaf import Leaf, leaf_of_column
 from forebay.storage.output import OutputFile
-from forebay.storage.structures import column_names, structure_to_json
+from forebay.storage.structures import structure_to_json, written_names
 from forebay.storage.table_files import OWN, open_table, own_columns
 from forebay.storage.tables import table_form
 
@@ -76,7 +76,7 @@ class TableWriter(FilesWriter):
 
     def _leaves_of(self, block: Block) -> tuple[Leaf, ...]:
         leaves: list[Leaf] = []
-        for name, column in zip(column_names(block.structure), block.columns):
+        for name, column in zip(written_names(self._call, block.structure), block.columns):
             try:
                 leaf = leaf_of_column(name, column)
                 if self._leaves:
