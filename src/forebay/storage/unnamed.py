@@ -18,6 +18,8 @@ _FILE = re.compile(r"\..+\.forebay-([0-9a-f]{8})", re.DOTALL)
 
 _mutex = threading.Lock()
 _owners: dict[tuple[int, str], list["_Owner"]] = {}
+# A child that is forked while another thread has it would wait for ever.
+os.register_at_fork(before=_mutex.acquire, after_in_parent=_mutex.release, after_in_child=_mutex.release)
 
 
 class Unnamed:
