@@ -16,6 +16,7 @@ import forebay as fb
 from faults.support import Script, assert_nothing_runs, collect, forebay_threads, workers_of
 from forebay import Dataset
 from processes.support import alive, wait_for
+from unit.support import python
 
 ENDLESS = 10**6
 
@@ -304,3 +305,34 @@ print(found == list(range(1, 2001)), flush=True)
     with Script(tmp_path, text) as script:
         assert script.end() == 0, script.text
         assert script.lines == ["True"]
+
+
+_INTERRUPTED_JOIN = """
+import signal, threading
+from forebay.run.leaving import join
+
+def interrupt(*_):
+    raise KeyboardInterrupt
+
+signal.signal(signal.SIGALRM, interrupt)
+go_on, ended = threading.Event(), []
+
+def work():
+    go_on.wait()
+    ended.append(True)
+
+thread = threading.Thread(target=work, daemon=True)
+thread.start()
+signal.setitimer(signal.ITIMER_REAL, 0.2)
+try:
+    join(thread)
+except KeyboardInterrupt:
+    print("interrupted")
+threading.Timer(0.2, go_on.set).start()
+join(thread)
+print(ended, thread in threading.enumerate())
+"""
+
+
+def test_a_join_after_one_that_was_interrupted_waits_too() -> None:
+    assert python(_INTERRUPTED_JOIN) == "interrupted\n[True] False\n"

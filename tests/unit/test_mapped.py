@@ -40,6 +40,11 @@ VIEWS: dict[str, Callable[[np.ndarray], np.ndarray]] = {
     "no rows": lambda a: a[:0],
     "empty rows": lambda a: a[:, :0],
     "big-endian": lambda a: a.view(">f4"),
+    "all backwards": lambda a: a[::-1, ::-2, ::-1],
+    "turned": lambda a: a.transpose(1, 2, 0)[::-1, :, 3::2],
+    "windows": lambda a: np.lib.stride_tricks.sliding_window_view(a.reshape(-1), 7),
+    "repeated backwards": lambda a: np.broadcast_to(a[::-1, None], (20, 3, 3, 4))[::-2, 1:],
+    "big-endian structured": lambda a: a.reshape(-1).view([("x", ">f4"), ("y", ">i2"), ("z", "<i2")])[::-1],
 }
 
 
@@ -47,13 +52,41 @@ VIEWS: dict[str, Callable[[np.ndarray], np.ndarray]] = {
 @pytest.mark.parametrize("mode", ["r", "r+", "c"])
 def test_rows_are_those_of_the_array(path: Path, view: str, mode: str) -> None:
     array = VIEWS[view](np.load(path, mmap_mode=mode))
-    expected = [np.array(row, row.dtype.newbyteorder("="), order="C")[()] for row in np.array(array)]
+    whole = np.array(array, array.dtype.newbyteorder("="), order="C")
+    expected = [row.copy()[()] if isinstance(row, np.ndarray) else row for row in whole]
     for options in SETTINGS:
         dataset = Dataset.from_tensor_slices(array).with_options(options)
         assert_same(list(dataset), expected)
         if expected:
             numbers = list(Dataset.range(len(expected)).shuffle(seed=5).with_options(options))
             assert_same(list(dataset.shuffle(seed=5)), [expected[i] for i in numbers])
+
+
+@pytest.mark.parametrize("view", VIEWS)
+def test_rows_that_take_many_reads_are_the_same(path: Path, view: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("forebay.sources.strided._PIECE", 50)
+    monkeypatch.setattr("forebay.sources.strided._GAP", 3)
+    test_rows_are_those_of_the_array(path, view, "r")
+
+
+@pytest.mark.parametrize("mode", ["r", "c"])
+@pytest.mark.parametrize("dtype", ["S3", "<U3", ">U3"])
+def test_text_is_converted_as_it_is_read(tmp_path: Path, dtype: str, mode: str) -> None:
+    words = np.array([["a", "", "xyz"], ["bc", "d", "ef"], ["g", "hij", "k"]]).astype(dtype)
+    np.save(tmp_path / "words.npy", words)
+    array = np.load(tmp_path / "words.npy", mmap_mode=mode)
+    for view in (array, array[::-1], array.T, array[:, 1], array[:0]):
+        found = Dataset.from_tensor_slices(view)
+        expected = Dataset.from_tensor_slices(np.array(view))
+        assert found.element_spec == expected.element_spec
+        assert_same(list(found), list(expected))
+        assert_same(list(found.shuffle(seed=2).batch(2)), list(expected.shuffle(seed=2).batch(2)))
+
+
+def test_text_that_is_none_is_an_error(tmp_path: Path) -> None:
+    (tmp_path / "raw").write_bytes(np.array([97, 0x7FFFFFFF], np.uint32).tobytes())
+    with pytest.raises(DataError, match="0x7fffffff, which is no character"):
+        list(Dataset.from_tensor_slices(np.memmap(tmp_path / "raw", "<U1", "r")))
 
 
 def test_a_raw_file_with_an_offset(tmp_path: Path) -> None:
@@ -136,6 +169,51 @@ with iter(dataset) as it:
         print(found, str(error).partition(path)[2])
 """
     assert python(code, 300, str(path)) == "10  has become shorter than it was when the dataset was made\n"
+
+
+SHORTENED = {
+    "backwards": "a[::-1]",
+    "inner stride": "a.reshape(-1, 1000)[:, ::2]",
+    "transposed": "a.reshape(1000, -1).T",
+    "big-endian": "a.view('>f8')",
+    "private": "np.load(path, mmap_mode='c')",
+    "private and backwards": "np.load(path, mmap_mode='c')[::-1]",
+    "removed": "a",
+}
+
+
+@pytest.mark.parametrize("view", SHORTENED)
+def test_no_view_of_a_file_cut_short_ends_the_process(tmp_path: Path, view: str) -> None:
+    code = """
+import os, sys
+import numpy as np
+import forebay as fb
+path, view, removed = sys.argv[1:]
+np.save(path, np.arange(200_000.0))
+a = np.load(path, mmap_mode="r")
+dataset = fb.Dataset.from_tensor_slices(eval(view))
+file = os.open(path, os.O_RDWR)
+if removed == "removed":
+    os.unlink(path)
+os.ftruncate(file, 4096)
+for each in (dataset, dataset.shuffle(seed=1)):
+    try:
+        list(each)
+    except fb.DataError as error:
+        print(str(error).partition(path)[2])
+"""
+    found = python(code, 300, str(tmp_path / "rows.npy"), SHORTENED[view], view)
+    assert found == " has become shorter than it was when the dataset was made\n" * 2
+
+
+def test_what_is_left_of_a_private_map_comes_out(path: Path) -> None:
+    array = np.load(path, mmap_mode="c")
+    it = iter(Dataset.from_tensor_slices(array).with_options(SETTINGS[0]))
+    os.truncate(path, 128 + 48 * 10)
+    found = []
+    with pytest.raises(DataError, match="shorter"):
+        found.extend(it)
+    assert len(found) == 10
 
 
 def test_a_shorter_file_keeps_raising(path: Path) -> None:

@@ -71,6 +71,34 @@ def test_a_mapped_file_is_not_loaded(big_file: Path, steps: str) -> None:
     assert grown < 40
 
 
+@pytest.mark.parametrize(
+    ("view", "rows"),
+    [
+        ("array.view('>f4')", 65536),
+        ("array[:4096].reshape(-1).view('S64')", 262_144),
+        ("array[1:4096].reshape(-1).view('U16')", 262_080),
+        ("array.reshape(-1).view([('x', '>f4', 256), ('y', '>i4', 256)])", 131_072),
+        ("array[::-1]", 65536),
+        ("array[:, ::2]", 65536),
+        ("array.reshape(256, -1).T", 262_144),
+    ],
+    ids=["big-endian", "bytes", "text", "structured", "backwards", "every other column", "by columns"],
+)
+def test_no_view_of_a_mapped_file_is_loaded(big_file: Path, view: str, rows: int) -> None:
+    code = f"""
+array = np.load(sys.argv[1], mmap_mode='r')
+fb.Dataset.from_tensor_slices(array[:32]).batch(8).take(1).get_single_element()
+before = resident()
+dataset = fb.Dataset.from_tensor_slices({view})
+made = resident() - before
+rows, grown = growth(dataset.batch(256), 4)
+print(rows, made + grown)
+"""
+    found, grown = measured(code, str(big_file))
+    assert found == rows
+    assert grown < 24
+
+
 def test_making_a_dataset_of_a_mapped_file_reads_next_to_nothing(big_file: Path) -> None:
     code = """
 array = np.load(sys.argv[1], mmap_mode="r")

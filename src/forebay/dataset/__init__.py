@@ -94,7 +94,11 @@ class Dataset(TextSources, OtherDataset[T_co]):
     def from_tensor_slices(tensors: Any, name: str | None = None) -> "Dataset[Any]":
         """A dataset of the rows of arrays: element i holds row i of each.
 
-        Arrays are not copied, and memory-mapped ones are not loaded. A pandas DataFrame gives dicts of its columns.
+        Arrays are not copied, and memory-mapped ones are not loaded: their rows are read from the file, whatever their
+        dtype, byte order and strides are. Rows of a file that is stored column by column take a read for each column
+        of a block. A map with ``mode="c"``, or of a file that was removed or replaced, is read through the map itself:
+        pages stay resident, and a file that becomes shorter at that moment ends the process. A pandas DataFrame gives
+        dicts of its columns.
         Other objects that look like arrays, such as an open h5py dataset, are loaded whole: for those that do not
         fit into memory, ``range(len(x)).map(lambda i: x[i])`` reads row by row.
 

@@ -106,6 +106,10 @@ class RunnableDataset(Generic[T_co]):
         if count < 0:
             why = "it is infinite" if count == INFINITE else "only iterating over it can tell"
             raise LengthError(f"this dataset has no length: {why}; cardinality() tells which")
+        if count > sys.maxsize:
+            raise LengthError(
+                f"this dataset has {count} elements, which is more than len() can say; cardinality() does"
+            )
         return count
 
     def __bool__(self) -> bool:

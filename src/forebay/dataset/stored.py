@@ -223,10 +223,11 @@ class StoredDataset(DatasetSteps[T_co]):
         from forebay.dataset import Dataset
         from forebay.ops.snapshot import Snapshot, SnapshotFolder, check_input
         from forebay.sinks.save import compression_of, folder_of, shards_by
+        from forebay.storage.folder import from_root
 
         check_input(self.plan)
         codec = compression_of("snapshot", None if compression == "AUTO" else compression)
-        folder = os.path.abspath(folder_of("snapshot", path))
+        folder = from_root("snapshot", folder_of("snapshot", path))
         site = Site("snapshot", name, caller())
 
         def load(folder: str) -> Node:

@@ -53,16 +53,16 @@ def _written(name: Any, value: Any) -> Written:
     if isinstance(value, (bytes, str)):
         value = [value]
     elif value is None or (isinstance(value, (list, tuple)) and not value):
-        return name.encode(), NOTHING, None, np.array([0, 0])
+        return _name_bytes(name), NOTHING, None, np.array([0, 0])
     array = np.asarray(value)
     if array.dtype.kind in "SUO":
         # NumPy's own strings lose the NULs at their ends.
         array = np.array(value, dtype=object)
         flat = [_as_bytes(name, item) for item in array.reshape(-1).tolist()]
         column = Strings.of(flat, (), False)
-        return name.encode(), BYTES, (column.data, column.offsets), np.array([0, len(flat)])
+        return _name_bytes(name), BYTES, (column.data, column.offsets), np.array([0, len(flat)])
     kind, values = _numbers(name, array.reshape(-1))
-    return name.encode(), kind, values, np.array([0, len(values)])
+    return _name_bytes(name), kind, values, np.array([0, len(values)])
 
 
 def _written_column(name: Any, column: Column) -> Written | None:
@@ -72,19 +72,26 @@ def _written_column(name: Any, column: Column) -> Written | None:
     if isinstance(column, Dense) and column.values.dtype.kind in "biuf":
         kind, values = _numbers(name, column.values.reshape(-1))
         rows = len(column)
-        return name.encode(), kind, values, np.arange(rows + 1) * (len(values) // max(rows, 1))
+        return _name_bytes(name), kind, values, np.arange(rows + 1) * (len(values) // max(rows, 1))
     if isinstance(column, Ragged) and column.values.dtype.kind in "biuf":
         kind, values = _numbers(name, column.values)
-        return name.encode(), kind, values, np.ascontiguousarray(column.offsets)
+        return _name_bytes(name), kind, values, np.ascontiguousarray(column.offsets)
     if isinstance(column, Strings):
         width = int(np.prod(column.shape, dtype=np.int64))
         return (
-            name.encode(),
+            _name_bytes(name),
             BYTES,
             (column.data, np.ascontiguousarray(column.offsets)),
             np.arange(len(column) + 1) * width,
         )
     return None
+
+
+def _name_bytes(name: str) -> bytes:
+    try:
+        return name.encode()
+    except UnicodeEncodeError:
+        raise DataError(f"serialize_example(): {name!r} is no text that can be written") from None
 
 
 def _numbers(name: str, values: Any) -> tuple[int, Any]:

@@ -5,9 +5,9 @@ import types
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from forebay.plan.contents import file_stamp, is_users
 from forebay.plan.fingerprint import digest, function_name, names_in
 from forebay.plan.identity import Contents
+from forebay.plan.made import file_stamp, is_users
 from forebay.plan.node import Node
 from forebay.plan.state import without_digests
 

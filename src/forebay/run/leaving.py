@@ -6,6 +6,7 @@ import time
 
 # Seconds for all of them. A daemon thread that is not done by then never will be, and ends with the process.
 _AT_EXIT = 1.0
+_NAP = 0.005
 
 _until: float | None = None
 _watching = False
@@ -36,5 +37,10 @@ def is_leaving() -> bool:
 def join(thread: threading.Thread) -> None:
     """Wait until the thread has ended; while the interpreter ends, not for ever."""
     # The last reference to an iterator may go on its own worker, which then cannot wait for itself.
-    if threading.current_thread() is not thread:
-        thread.join(None if _until is None else max(0.0, _until - time.monotonic()))
+    if threading.current_thread() is thread:
+        return
+    thread.join(None if _until is None else max(0.0, _until - time.monotonic()))
+    # Where a Ctrl-C ends a join, Python 3.11 takes the thread for stopped while it still runs, and later joins return
+    # at once. It is listed until it has come to its end.
+    while thread in threading.enumerate() and (_until is None or time.monotonic() < _until):
+        time.sleep(_NAP)

@@ -12,7 +12,7 @@ from forebay.storage.arrow import arrow
 from forebay.storage.columns import encode
 from forebay.storage.leaf import Leaf, leaf_of_column, leaf_of_spec
 from forebay.storage.output import OutputFile
-from forebay.storage.structures import column_names, structure_to_json
+from forebay.storage.structures import structure_to_json, written_names
 from forebay.storage.table_files import OWN, open_table, own_columns
 from forebay.storage.tables import table_form
 
@@ -85,7 +85,7 @@ class TableWriter(FilesWriter):
 
     def _leaves_of(self, block: Block) -> tuple[Leaf, ...]:
         leaves: list[Leaf] = []
-        for name, column in zip(column_names(block.structure), block.columns):
+        for name, column in zip(written_names(self._call, block.structure), block.columns):
             try:
                 leaf = leaf_of_column(name, column)
                 if self._leaves:
@@ -99,7 +99,7 @@ class TableWriter(FilesWriter):
         """The columns of a dataset without elements, if they can be known."""
         try:
             specs, structure = flatten(self._spec(), (TensorSpec,))
-            leaves = [leaf_of_spec(name, spec) for name, spec in zip(column_names(structure), specs)]
+            leaves = [leaf_of_spec(name, spec) for name, spec in zip(written_names(self._call, structure), specs)]
         except (ForebayError, RowError):
             return
         known = [_open_to_nulls(leaf) for leaf in leaves if leaf is not None]

@@ -18,13 +18,14 @@ from forebay.block import (
     flatten,
     with_dtype,
 )
+from forebay.block.dense import Dense
 from forebay.block.objects import Objects
 from forebay.errors import PlanError
 from forebay.plan.fingerprint import digest
 from forebay.plan.node import Build, Node
 from forebay.plan.text import brief_parts, exact
 from forebay.run import Access, Operator, ReadRows, Setup
-from forebay.sources.mapped import FileRows
+from forebay.sources.mapped import MappedRows, memory_map
 from forebay.sources.misuse import as_column_data, check_not_mixed, misfit_in
 
 
@@ -61,9 +62,9 @@ class Slices(Node):
     kind = "from_tensor_slices"
 
     @cached_property
-    def files(self) -> tuple[FileRows | None, ...]:
+    def files(self) -> tuple[MappedRows | None, ...]:
         """The mapped file behind each column, where there is one."""
-        return tuple(FileRows.behind(column) for column in self.columns)
+        return tuple(MappedRows.behind(column) for column in self.columns)
 
     def cardinality(self) -> int:
         """The length of the arrays."""
@@ -146,6 +147,9 @@ def _flat(call: str, tensors: Any) -> tuple[list[Any], Structure]:
 
 def _sliced(call: str, path: str, leaf: Any) -> Column:
     data = as_column_data(call, path, leaf)
+    if memory_map(data) is not None and data.ndim and data.nbytes:
+        # Text and other byte orders are converted when they are read, so that nothing is loaded here.
+        return Dense(data.view(np.ndarray), owned=False)
     column = _column(call, path, partial(column_from_array, data, owned=False), data)
     check_not_mixed(call, path, data, column)
     return with_dtype(column)

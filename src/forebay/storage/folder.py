@@ -30,7 +30,22 @@ def local_folder(call: str, path: str) -> str:
             f"{call}({path!r}): the folder must be on a disk of this machine, since files of it are locked, exchanged "
             "and read in place; give a local path, and copy what is written there if others are to have it"
         )
+    try:
+        os.stat(path)
+    except ValueError:
+        raise PlanError(f"{call}({path!r}): no folder can have that name") from None
+    except OSError as error:
+        if error.errno == errno.ENAMETOOLONG:
+            raise PlanError(f"{call}({path!r}): the name is too long") from None
     return path
+
+
+def from_root(call: str, path: str, how: Callable[[str], str] = os.path.abspath) -> str:
+    """The path from the root on. PlanError if that cannot be told."""
+    try:
+        return how(path)
+    except FileNotFoundError:
+        raise PlanError(f"{call}({path!r}): the current folder has been removed; give an absolute path") from None
 
 
 class NewFolder:
@@ -38,7 +53,7 @@ class NewFolder:
 
     def __init__(self, path: str, call: str, overwrite: bool) -> None:
         # What a link points to is replaced, not the link.
-        self.path = os.path.realpath(path)
+        self.path = from_root(call, path, os.path.realpath)
         self._call = call
         self._overwrite = overwrite
         parent = os.path.dirname(self.path)
@@ -126,7 +141,8 @@ def _locked(folder: str) -> int | None:
     name = os.path.join(folder, "lock")
     try:
         lock = os.open(name, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
-    except FileNotFoundError:
+    except (FileNotFoundError, NotADirectoryError):
+        # Files without a name have such names too.
         return None
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -10,7 +10,7 @@ from forebay.remote_run import check_allowed
 from forebay.storage.connect import connect
 from forebay.storage.inflate import WBITS
 from forebay.storage.input_file import file_error, is_url
-from forebay.storage.side_files import unfinished
+from forebay.storage.unnamed import Unnamed
 
 # What is kept of an object until there is enough to be sent; libraries keep more by themselves.
 _PART = 8 << 20
@@ -26,15 +26,20 @@ class OutputFile:
             self._compressor = zlib.compressobj(level, zlib.DEFLATED, WBITS[compression])
         self._remote = is_url(self.path)
         # Objects in a store appear when they are complete, whatever they are called.
-        self._temporary = self.path if self._remote or not atomic else unfinished(self.path)
+        self._temporary = self.path
+        self._unnamed: Unnamed | None = None
         self._kept = not atomic
         check_allowed(path)
         self._file: IO[bytes] | None = self._open_remote() if self._remote else self._open_local()
 
     def _open_local(self) -> IO[bytes]:
         try:
+            if not self._kept:
+                self._unnamed = Unnamed(self.path)
+                self._temporary = self._unnamed.path
             return open(self._temporary, "wb")
-        except OSError as error:
+        except (OSError, ValueError) as error:
+            self._release()
             raise file_error(self.path, error) from error
 
     def _open_remote(self) -> IO[bytes]:
@@ -101,6 +106,7 @@ class OutputFile:
             except OSError as error:
                 raise file_error(self.path, error) from error
         self._kept = True
+        self._release()
 
     def discard(self) -> None:
         """Leave nothing under either name, unless it has its name already."""
@@ -113,6 +119,11 @@ class OutputFile:
                 file.close()
             if self._temporary != self.path:
                 os.unlink(self._temporary)
+        self._release()
+
+    def _release(self) -> None:
+        if self._unnamed is not None:
+            self._unnamed.release()
 
     def _discard_remote(self, file: Any) -> None:
         # Whatever is wrong with the store by now, another error is on its way already.

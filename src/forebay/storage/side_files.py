@@ -2,10 +2,11 @@
 
 import os
 import re
-import secrets
 
 _INDEX = ".fbindex"
-_SIDE = re.compile(rf"{re.escape(_INDEX)}(\.[0-9]+)?$|(^|/)\.[^/]+\.forebay-[0-9a-f]+(/|$)")
+_SIDE = re.compile(
+    rf"{re.escape(_INDEX)}(\.[0-9]+)?$|(^|/)\.[^/]+\.forebay-[0-9a-f]+(/|$)|(^|/)\.forebay-[0-9a-f]+\.lock$"
+)
 
 
 def index_of(path: str) -> str:
@@ -13,13 +14,8 @@ def index_of(path: str) -> str:
     return path + _INDEX
 
 
-def unfinished(path: str) -> str:
-    """A name for what is to be called `path` once it is complete. Nobody else has it."""
-    return f"{unfinished_prefix(path)}{secrets.token_hex(6)}"
-
-
 def unfinished_prefix(path: str) -> str:
-    """What all such names begin with."""
+    """What the names of things begin with that are to be called `path` once they are complete."""
     folder, name = os.path.split(path)
     return os.path.join(folder, f".{name}.forebay-")
 

@@ -80,6 +80,17 @@ def column_names(structure: Structure) -> list[str]:
     return names
 
 
+def written_names(call: str, structure: Structure) -> list[str]:
+    """The same, for columns of a file. PlanError if one of them cannot be written."""
+    names = column_names(structure)
+    for name in names:
+        try:
+            name.encode()
+        except UnicodeEncodeError:
+            raise PlanError(f"{call}(): the key {name!r} is no text that can be written: use another one") from None
+    return names
+
+
 def _paths(structure: Structure, before: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
     if structure.is_leaf:
         yield before

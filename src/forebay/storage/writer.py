@@ -18,7 +18,7 @@ from forebay.storage.folder import NewFolder
 from forebay.storage.leaf import Leaf, leaf_of_column, leaf_of_spec
 from forebay.storage.manifest import FileInfo, Manifest, write_manifest
 from forebay.storage.sample import Sample
-from forebay.storage.structures import column_names, structure_to_json
+from forebay.storage.structures import structure_to_json, written_names
 
 BATCH_BYTES = 1 << 20
 FILE_BYTES = 1 << 30
@@ -98,7 +98,7 @@ class DatasetWriter:
         assert self._structure is not None
         if not self._structure.size:
             raise PlanError(f"{self._call}(): elements hold no values, so there is nothing to save")
-        return column_names(self._structure)
+        return written_names(self._call, self._structure)
 
     def _expect(self, name: str, spec: TensorSpec) -> Leaf | None:
         try:
