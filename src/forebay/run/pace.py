@@ -7,6 +7,9 @@ MAX_ROWS = 16384
 # Slow functions: rows that take longer together than this come out in smaller blocks, so that the consumer,
 # a checkpoint or a close never waits long for the rest of one.
 MAX_SECONDS = 0.02
+# A block may take long however many rows it has, as a request to a server does. To find out, one that takes up to so
+# many seconds is followed by one of twice the rows.
+_TRIED_SECONDS = 0.5
 # On workers nobody waits for a single block, and each has to be handed over and back.
 MAX_SECONDS_AHEAD = 0.05
 GROWTH = 4
@@ -28,6 +31,8 @@ class Pace:
         self.block_bytes = block_bytes
         self._unit = unit
         self._seconds = seconds
+        self._tried: tuple[int, float] | None = None  # A block that took long: its rows, and its seconds ...
+        self._fixed: float | None = None  # ... and how many of these a block takes in any case, once that is known.
         self.rows = max(unit, first)
 
     @staticmethod
@@ -39,9 +44,22 @@ class Pace:
         """Learn from rows just made. Reads the size of the next block from `rows` afterwards."""
         fitting = self.block_bytes * rows // max(nbytes, 1)
         limit = min(self.rows * GROWTH, MAX_ROWS, fitting)
-        in_time = int(self._seconds * rows / seconds) if seconds > 0 else limit
+        if self._tried is not None and self._fixed is None and rows > self._tried[0]:
+            self._fixed = self._in_any_case(rows, seconds)
+        by_rows = seconds - (self._fixed or 0.0)
+        in_time = int(self._seconds * rows / by_rows) if by_rows > 0 else limit
+        if in_time < rows and self._tried is None and seconds <= _TRIED_SECONDS:
+            self._tried = rows, seconds
+            in_time = 2 * rows
         if in_time < self._unit or fitting * UNIT_BLOCKS < self._unit:
             # Rows that take so long each, or so much memory, do not wait until a whole unit is there.
             self.rows = max(min(limit, in_time), 1)
         else:
             self.rows = max(min(limit, in_time) // self._unit, 1) * self._unit
+
+    def _in_any_case(self, rows: int, seconds: float) -> float:
+        """What a block took that had nothing to do with its rows, if that was most of it."""
+        assert self._tried is not None
+        fewer, before = self._tried
+        fixed = before - max(seconds - before, 0.0) / (rows - fewer) * fewer
+        return fixed if fixed > before / 2 else 0.0
