@@ -107,7 +107,7 @@ def test_beside_the_place_in_a_file(tmp_path: Path) -> None:
     (tmp_path / "list.txt").write_text("\n".join(PATHS))
     lines = fb.TextLineDataset(str(tmp_path / "list.txt"))
     error = fails(lines.map(lambda line: load(line.decode())))
-    assert str(error).endswith(f"(the element is b'photos/017.jpg', from {tmp_path / 'list.txt'}, byte 255)")
+    assert str(error).endswith(f"(the element is b'photos/017.jpg', from {tmp_path / 'list.txt'}, line 18 (byte 255))")
     assert error.origin == f"{tmp_path / 'list.txt'}, byte 255"
 
 

@@ -141,7 +141,7 @@ class Opaque:
 @pytest.mark.parametrize(
     ("value", "text"),
     [
-        (Opaque(), "is a Opaque, which cannot be saved"),
+        (Opaque(), "is an Opaque, which cannot be saved"),
         (np.array([Opaque()], object), "an array of objects"),
         (np.array([None, "a"], object), "an array of objects"),
         (np.longdouble(1), "Arrow has no type for"),

@@ -2,6 +2,7 @@
 
 import inspect
 import signal
+import sys
 import tempfile
 import textwrap
 import time
@@ -83,15 +84,23 @@ class _Stop:
 
     def __enter__(self) -> "_Stop":
         self._before = {number: signal.signal(number, self._stop) for number in (signal.SIGINT, signal.SIGTERM)}
+        self._lost = sys.unraisablehook
+        sys.unraisablehook = self._heard
         return self
 
     def __exit__(self, *_: object) -> None:
         for number, handler in self._before.items():
             signal.signal(number, handler)
+        sys.unraisablehook = self._lost
 
     def _stop(self, number: int, frame: FrameType | None) -> None:
         self.number = number
         self.check()
+
+    def _heard(self, lost: "sys.UnraisableHookArgs") -> None:
+        """What is lost is printed, but for this one, which is not."""
+        if not isinstance(lost.exc_value, KeyboardInterrupt):
+            self._lost(lost)
 
     def check(self) -> None:
         if self.number:
