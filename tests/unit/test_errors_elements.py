@@ -108,7 +108,7 @@ def test_beside_the_place_in_a_file(tmp_path: Path) -> None:
     lines = fb.TextLineDataset(str(tmp_path / "list.txt"))
     error = fails(lines.map(lambda line: load(line.decode())))
     assert str(error).endswith(f"(the element is b'photos/017.jpg', from {tmp_path / 'list.txt'}, line 18 (byte 255))")
-    assert error.origin == f"{tmp_path / 'list.txt'}, byte 255"
+    assert error.origin == f"{tmp_path / 'list.txt'}, line 18 (byte 255)"
 
 
 def test_what_the_message_says_is_not_said_again(tmp_path: Path) -> None:
