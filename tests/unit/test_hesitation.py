@@ -24,8 +24,12 @@ def test_slow_pieces_end_it_at_once():
 
 
 def test_pieces_that_are_a_little_slow_end_it_when_there_are_enough():
-    assert not after(*[0.001] * 4).over
-    assert after(*[0.001] * 10).over
+    assert not after(*[0.001] * 16).over
+    assert after(*[0.001] * 30).over
+
+
+def test_what_is_slow_only_at_first_does_not():
+    assert not after(*[0.001] * 16, *[0.0002] * 100).over
 
 
 def test_it_says_how_long_they_took():

@@ -5,8 +5,8 @@ from forebay._native import queued_seconds
 # Handing it over and back takes some 0.1 ms of processor time, most of it with the interpreter's lock in hand.
 WORTH = 5e-4
 """Seconds below which that does not pay."""
-# Less than this in all shows nothing.
-_ENOUGH = 4e-3
+# Less than this in all shows nothing: to make a dataset and open its file takes longer than to read on in it.
+_ENOUGH = 2e-2
 
 
 class Hesitation:
