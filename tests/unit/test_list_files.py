@@ -5,6 +5,8 @@ import os
 import zipfile
 from pathlib import Path
 
+import pytest
+
 import forebay as fb
 from unit.support import written
 
@@ -75,3 +77,14 @@ def test_files_inside_of_archives_are_listed_as_they_are_read(tmp_path: Path) ->
             archive.writestr(name, f"text {name}\n")
     names = fb.Dataset.list_files(f"zip://*.txt::file://{tmp_path}/a.zip", shuffle=False)
     assert list(fb.TextLineDataset(names)) == [b"text a.txt", b"text b.txt"]
+
+
+def test_a_named_file_that_is_missing_is_not_passed_over(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text("x\n1\n")
+    (tmp_path / "a.jsonl").write_text('{"x": 1}\n')
+    for read, name in ((fb.Dataset.from_csv, "a.csv"), (fb.Dataset.from_json, "a.jsonl")):
+        with pytest.raises(fb.FileError, match=r"none: there is no such file"):
+            read([str(tmp_path / name), str(tmp_path / "none")])
+        assert len(list(read([str(tmp_path / name), str(tmp_path / "none*")]))) == 1
+    # As in tf.data.
+    assert len(fb.Dataset.list_files([str(tmp_path / "a.csv"), str(tmp_path / "none")])) == 1

@@ -51,7 +51,7 @@ class TextSources:
         step_name("list_files", name)
         shuffled = shuffle is None or flag("list_files", "shuffle", shuffle)
         patterns = list(file_pattern) if isinstance(file_pattern, Dataset) else file_pattern
-        paths = _matching("list_files", patterns)
+        paths = _matching("list_files", patterns, all_named=False)
         dataset = Dataset[str](FileNames.of(tuple(sorted(paths)), caller(), name))
         return dataset.shuffle(seed=seed) if shuffled else dataset
 
@@ -290,16 +290,18 @@ def _arrays(path: Any, name: str | None) -> "Dataset[Any]":
     return Dataset.zip(datasets)
 
 
-def _matching(call: str, pattern: Any) -> list[str]:
-    """Paths of the files that patterns stand for; FileError if there are none."""
+def _matching(call: str, pattern: Any, all_named: bool = True) -> list[str]:
+    """Paths of the files that patterns stand for; FileError if there are none, or not `all_named` ones."""
     from forebay.sources.files import paths_of
     from forebay.storage.listing import is_pattern, matching
 
     patterns = paths_of(call, pattern)
-    found = [path for each in patterns for path in matching(each)]
+    found = [matching(each) for each in patterns]
     if not patterns:
         raise PlanError(f"{call}({pattern!r}): there is no file; give at least one")
-    if not found:
-        reason = "there is no file that matches" if any(map(is_pattern, patterns)) else "there is no such file"
-        raise FileError(", ".join(patterns), reason, step=f"{call} at {caller()}")
-    return found
+    named = [each for each, paths in zip(patterns, found) if all_named and not paths and not is_pattern(each)]
+    if named or not any(found):
+        absent = named or patterns
+        reason = "there is no file that matches" if any(map(is_pattern, absent)) else "there is no such file"
+        raise FileError(", ".join(absent), reason, step=f"{call} at {caller()}")
+    return [path for paths in found for path in paths]
