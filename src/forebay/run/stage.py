@@ -288,8 +288,8 @@ class Stage(Operator, Generic[R]):
         if not self._seen and (len(self._chunks) + 1) * UNSEEN > self._lease.budget:
             return self._awaited()
         more = self._held // len(self._chunks)
-        # Rows are there beside the block that is made of them.
-        making = more * (1 + sum(not chunk.job.done for chunk in self._chunks))
+        # What a function returns is there beside the copy that is kept of it and the block that is made of copies.
+        making = 2 * more * (1 + sum(not chunk.job.done for chunk in self._chunks))
         return self._awaited() or self._lease.ask(int((self._held + more) * (1 + self._growth) + making * self._growth))
 
     def _awaited(self) -> bool:
