@@ -147,8 +147,9 @@ class DatasetSteps(FunctionSteps[T_co]):
         """Prepare elements on a background thread while earlier ones are in use.
 
         Args:
-            buffer_size: how many elements to have ready; AUTOTUNE or None to leave that to Forebay. Elements
-                travel in blocks, so there may be up to one block more.
+            buffer_size: how many elements to have ready; AUTOTUNE or None to leave that to Forebay, which also does
+                without a thread while nothing is gained by one. Elements travel in blocks, so there may be up to one
+                block more.
             name: what to call this step in errors and plans.
             max_bytes: have no more than this ready, however many elements that is, but always one block. 256 MiB by
                 default; under AUTOTUNE some blocks, and up to 64 MiB where that is found to help.

@@ -8,6 +8,8 @@ from forebay.plan.check import keep_whole
 from forebay.plan.node import AUTOTUNE, Build, Holding, Node, Sizes, Traits
 from forebay.run import Access, Operator, Setup
 from forebay.run.ahead import Ahead
+from forebay.run.crew import Choice
+from forebay.run.overlap import Overlap
 
 # A block or two in hand hide the producer's latency; more only hide its jitter, and cost memory.
 _AUTO_BLOCKS = 4
@@ -75,7 +77,8 @@ class _Prefetch(Operator):
     """State: none; blocks pass through with their cursors.
 
     The thread is started by the first pull and ended by seek, close, the input's end, or an error, so that an
-    iterator that nobody pulls from costs nothing.
+    iterator that nobody pulls from costs nothing. With AUTOTUNE it also ends where it only costs: whoever asks for
+    blocks does nothing with them for which the next could not wait. It comes back when that changes.
     """
 
     def __init__(self, node: Prefetch, setup: Setup, source: Operator) -> None:
@@ -84,8 +87,13 @@ class _Prefetch(Operator):
         self._most_rows = None if auto else node.buffer_size
         self._up_to = node.max_bytes or (_AUTO_MOST_BYTES if auto else _MOST_BYTES)
         self._most_bytes = min(_AUTO_BLOCKS * setup.block_bytes, self._up_to) if auto else self._up_to
-        if not setup.parallelism.crew.tuner.enabled:
+        crew = setup.parallelism.crew
+        if not crew.tuner.enabled:
             self._up_to = self._most_bytes
+        self._choices = crew.parking.choices
+        known = self._choices.get(node.site.key)
+        tuned = auto and crew.tuner.enabled
+        self._overlap = Overlap(ahead=known is None or known.kind != "inline") if tuned else None
         self._lease = setup.ledger.lease(str(node.site))
         self._worker: Ahead | None = None
         self._ended = False
@@ -104,28 +112,52 @@ class _Prefetch(Operator):
         """The oldest block in hand, waiting for it if need be."""
         if self._ended:
             return None
-        if self._worker is None:
+        began = time.perf_counter()
+        self._settle(began)
+        # An interrupt while waiting leaves the worker as it is: the rows it holds must not be lost.
+        block = self._worker.take() if self._worker is not None else None
+        if block is None:
+            block = self._without_worker()
+        now = time.perf_counter()
+        self.meter.waited += now - began
+        if self._overlap is not None:
+            self._overlap.given(now)
+        return block
+
+    def _settle(self, now: float) -> None:
+        """Have a thread if it is of use."""
+        overlap = self._overlap
+        before = overlap is None or overlap.ahead
+        ahead = overlap is None or overlap.asked(now)
+        if ahead and self._worker is None:
             self._worker = Ahead(
                 self.inputs[0], self._most_rows, self._most_bytes, str(self.site), self._lease, self._up_to
             )
             self._worker.start()
-        began = time.perf_counter()
-        # An interrupt while waiting leaves the worker as it is: the rows it holds must not be lost.
-        block = self._worker.take()
-        self.meter.waited += time.perf_counter() - began
-        if block is None:
-            error = self._worker.error
-            self._ended = True
+        elif self._worker is not None and not ahead:
+            self._worker.leave()
+        if overlap is not None and ahead != before:
+            kind, reason = (
+                "thread" if ahead else "inline",
+                f"whoever asks is busy for {1e3 * overlap.busy:.2g} ms a block",
+            )
+            self._choices[self.site.key] = Choice(kind, reason)
+
+    def _without_worker(self) -> Block | None:
+        """The next block if there is no thread to make it, or none any more."""
+        worker, error = self._worker, None
+        if worker is not None:
+            error, self._ended = worker.error, worker.finished or worker.error is not None
             self._stop()
-            if error is not None:
-                raise error
-        return block
+        if error is not None:
+            raise error
+        return None if self._ended else self.inputs[0].fetch()
 
     own_thread = True
 
     def load(self) -> tuple[int, int, str]:
-        """Blocks in hand, and the thread."""
-        return (self._worker.queue if self._worker is not None else 0), 1, "thread"
+        """Blocks in hand, and the thread, if there is one."""
+        return (self._worker.queue, 1, "thread") if self._worker is not None else (0, 0, "")
 
     def held(self) -> tuple[int, float]:
         """Blocks in hand, against the rows or bytes that are enough."""

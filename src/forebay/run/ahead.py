@@ -47,6 +47,8 @@ class Ahead:
         self._stopping = False
         self.in_hand = (0, 0)  # Rows and bytes, as the thread last knew them.
         self.error: BaseException | None = None
+        self.finished = False
+        """Whether the operator has come to its end."""
         # In the context of whoever makes it, which says how files elsewhere are read.
         self._thread = threading.Thread(
             target=copy_context().run, args=(self._run,), name=f"forebay {name}", daemon=True
@@ -57,7 +59,11 @@ class Ahead:
         uninterrupted(self._thread.start)
 
     def take(self) -> Block | None:
-        """The next block, waiting for it if need be; None, once, when the source has ended or failed with `error`."""
+        """The next block, waiting for it if need be; None, once, when the thread has ended.
+
+        That is when the operator has `finished`, has failed with `error`, or all is handed out that was in hand when
+        the thread was told to ``leave``.
+        """
         if self._was_full and self._made.empty():
             self._was_full = False
             self._most_bytes = min(2 * self._most_bytes, self._up_to)
@@ -71,10 +77,14 @@ class Ahead:
         """How many blocks wait to be taken."""
         return self._made.qsize()
 
-    def stop(self) -> None:
-        """Returns once the thread has ended, after the block it is on."""
+    def leave(self) -> None:
+        """Make no more than the block it is on."""
         self._stopping = True
         self._taken.put((0, 0))
+
+    def stop(self) -> None:
+        """Returns once the thread has ended, after the block it is on."""
+        self.leave()
         if self._thread.ident is not None:
             join(self._thread)
 
@@ -102,6 +112,7 @@ class Ahead:
                     continue
                 block = self._source.fetch()
                 if block is None:
+                    self.finished = True
                     return
                 last = block.nbytes
                 blocks += 1
