@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import random
+import threading
 import zlib
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from typing import Any
 
@@ -49,7 +50,12 @@ def decompressed(data: list[bytes], rows: int, batches: Iterable[Any]) -> None:
         raise WrongData(f"{at:,} rows, expected {rows:,}")
 
 
+def nothing_to_check(data: list[bytes], rows: int, batches: Iterable[Any]) -> None:
+    """Rows of a bare loop go nowhere."""
+
+
 run = partial(contender, data=compressed, check=decompressed, first_apart=True)
+loop = partial(contender, data=compressed, check=nothing_to_check, first_apart=True, reference=True)
 
 
 def forebay(data: list[bytes], rows: int, **settings: Any) -> Open:
@@ -67,6 +73,24 @@ def forebay_kernel(data: list[bytes], rows: int, **settings: Any) -> Open:
 
     dataset = fb.Dataset.from_tensor_slices(data).map(call, **settings).batch(BATCH)
     return lambda: iter(dataset)
+
+
+def bare(data: list[bytes], rows: int, workers: int) -> Open:
+    """Threads that each decompress a part of the rows, without a pipeline: what the machine makes of two."""
+
+    def part(at: int) -> None:
+        for row in range(at, rows, workers):
+            decompress(data[row])
+
+    def epoch() -> Iterator[Any]:
+        threads = [threading.Thread(target=part, args=(at,)) for at in range(workers)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        yield range(rows)
+
+    return epoch
 
 
 class Compressed:
@@ -154,6 +178,8 @@ WORKLOADS = (
                 note="decode_compressed, decode_raw, AUTOTUNE",
             ),
             run("forebay inline", "forebay", forebay, note="no num_parallel_calls: the consumer's thread"),
+            loop("bare loop", "numpy", partial(bare, workers=1), note="no pipeline, one thread, rows dropped"),
+            loop("bare threads", "numpy", partial(bare, workers=2), note="the same on two threads"),
             run("torch 2 workers", "torch", partial(torch_loader, collate=stacked_tensor), note="persistent, tensors"),
             run(
                 "torch 2 workers, shared",

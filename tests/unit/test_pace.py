@@ -35,6 +35,28 @@ def test_it_is_tried_once_only():
     assert pace.rows == 1
 
 
+def test_one_block_that_others_held_up_is_not_taken_for_a_rule():
+    pace = Pace(1 << 20)
+    longest = 0.0
+    for block in range(60):
+        seconds = 1e-4 * pace.rows
+        # The block before the trial took twice as long as its rows do, so that the trial seems to add nothing.
+        held_up = block == 4
+        longest = max(longest, seconds)
+        pace.observe(pace.rows, 8 * pace.rows, 2 * seconds if held_up else seconds)
+    assert 200 <= pace.rows <= 400
+    assert longest < 0.1
+
+
+def test_who_computes_is_not_asked_for_more_to_find_out():
+    pace = Pace(1 << 20)
+    seen = set()
+    for _ in range(40):
+        seen.add(pace.rows)
+        pace.observe(pace.rows, 100, 0.05 * pace.rows, computing=True)
+    assert seen == {1}
+
+
 def test_larger_rows_make_smaller_blocks():
     pace = Pace(1 << 20)
     for _ in range(20):

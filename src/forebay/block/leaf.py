@@ -124,7 +124,8 @@ def element_bytes(element: Any) -> int:
 def detached(element: Any) -> Any:
     """The element with arrays of its own, for functions and generators that fill one buffer again and again."""
     if isinstance(element, np.ndarray):
-        return element.copy()
+        # What lies in bytes can never change, as with ``np.frombuffer(data)``.
+        return element if isinstance(element.base, bytes) else element.copy()
     if type(element) is tuple:
         return tuple([detached(part) for part in element])
     if type(element) is dict:

@@ -9,6 +9,7 @@ from forebay.plan.node import Holding, Node, Sizes
 from forebay.run import Setup
 from forebay.run.executor import Executor
 from forebay.run.executors import ExecutorName, check_executor, start
+from forebay.run.pace import on_threads_bytes
 from forebay.run.parallelism import AUTOTUNE
 
 R = TypeVar("R")
@@ -52,7 +53,10 @@ class Parallel(Node):
         if self.num_parallel_calls is None or self.executor == "inline":
             return super().holds(sizes)
         workers = sizes.setup.parallelism.workers(self.num_parallel_calls)
-        chunks = 2 * workers * (max(sizes.setup.block_bytes, sizes.input) + sizes.block)
+        block = sizes.setup.block_bytes
+        if self.executor != "process":
+            block = on_threads_bytes(block, workers, sizes.setup.ledger.budget)
+        chunks = 2 * workers * (max(block, sizes.input) + max(block, sizes.element))
         if self.executor == "process":
             many = "es" * (workers != 1)
             why = f"{workers} process{many} of some 25 MiB and two chunks for each; fewer if the budget has no room"

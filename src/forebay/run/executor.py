@@ -9,6 +9,7 @@ from contextvars import copy_context
 from queue import Empty, SimpleQueue
 from typing import Any, Generic, TypeVar
 
+from forebay._native import queued_seconds
 from forebay.errors import ClosedError, TransferError
 from forebay.run.leaving import join
 from forebay.run.trim import share_arenas
@@ -16,6 +17,9 @@ from forebay.uninterrupted import GLANCE, uninterrupted
 
 R = TypeVar("R")
 Function = Callable[..., R]
+
+# Seconds after which a thread may have had to wait for a processor.
+_SOME_TIME = 0.002
 
 
 class Job(Generic[R]):
@@ -28,7 +32,7 @@ class Job(Generic[R]):
         self.seconds = 0.0
         """How long the worker was busy with it, once it is done."""
         self.cpu = 0.0
-        """How much of that it was really computing."""
+        """How much of that it was computing, or would have been, had there been a processor for it."""
         self._bell = bell
         self.done = False
         """Whether there is a result, or an error."""
@@ -102,7 +106,7 @@ class InlineExecutor(Executor[R]):
     def submit(self, *arguments: Any) -> Job[R]:
         """Run it now."""
         job: Job[R] = Job(arguments, self.bell)
-        run_job(self._function, job, clock=_no_clock)
+        run_job(self._function, job, _no_clock)
         return job
 
     def resize(self, workers: int) -> None:
@@ -176,12 +180,13 @@ class ThreadExecutor(Executor[R]):
 
     def _run(self) -> None:
         function = _made(self._make)
+        clock = _Clock()
         while not self._surplus():
             job = self._jobs.get()
             if self._closed:
                 self._drop(job)
             elif job is not None:
-                run_job(function, job)
+                run_job(function, job, clock)
                 with self._lock:
                     self._unfinished -= 1
             # Or its result, or the frames that its error leads to, would stay until the next one comes.
@@ -212,12 +217,28 @@ def _made(make: Callable[[], Function[R]]) -> Function[R]:
         return refuse
 
 
+class _Clock:
+    """The time that a thread has computed or been ready to. Without the latter, a busy machine looks like functions
+    that wait for something, for which more workers would be of use.
+    """
+
+    def __init__(self) -> None:
+        self._queued = self._looked = 0.0
+
+    def __call__(self) -> float:
+        now = time.perf_counter()
+        # To look takes a few system calls: too many for a short job, whose thread has hardly lost its processor.
+        if now - self._looked > _SOME_TIME:
+            self._looked, self._queued = now, queued_seconds()
+        return time.thread_time() + self._queued
+
+
 def _no_clock() -> float:
     """Where the caller computes by itself nobody asks for it, and asking the system takes as long as some rows do."""
     return 0.0
 
 
-def run_job(function: Function[R], job: Job[R], clock: Callable[[], float] = time.thread_time) -> None:
+def run_job(function: Function[R], job: Job[R], clock: Callable[[], float]) -> None:
     """Call the function and finish the job, whatever happens."""
     began, cpu = time.perf_counter(), clock()
     result: R | None = None

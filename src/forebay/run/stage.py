@@ -15,7 +15,7 @@ from forebay.ledger import UNSEEN
 from forebay.run.executor import Executor, Job
 from forebay.run.log import Logs, decisions
 from forebay.run.operator import Operator, Setup, Site, elements
-from forebay.run.pace import MAX_SECONDS, MAX_SECONDS_AHEAD, Pace
+from forebay.run.pace import MAX_SECONDS, MAX_SECONDS_AHEAD, Pace, on_threads_bytes
 from forebay.run.reader import Reader
 from forebay.uninterrupted import take
 
@@ -66,6 +66,7 @@ class Stage(Operator, Generic[R]):
         self._reader = Reader(source)
         self._executor = executor
         seconds = MAX_SECONDS_AHEAD if executor.workers else MAX_SECONDS
+        self._block_bytes = setup.block_bytes
         self._pace = Pace(setup.block_bytes, setup.unit, seconds=seconds)
         self._free = free_order and executor.workers > 0
         self._gate = setup.gate
@@ -164,7 +165,7 @@ class Stage(Operator, Generic[R]):
             self._growth = max(size / max(done.nbytes, 1), 0.9 * self._growth)
             self._seen = True
             self._lease.note(int(self._held * (1 + self._growth)))
-            self._pace.observe(done.rows, size, chunk.job.seconds)
+            self._pace.observe(done.rows, size, chunk.job.seconds, chunk.job.cpu > chunk.job.seconds / 2)
             if self._executor.workers:
                 # Without workers the time is in the caller's already.
                 self.meter.worked += chunk.job.seconds
@@ -258,8 +259,16 @@ class Stage(Operator, Generic[R]):
             self._executor.resize(self._tuned)
             self._parking.workers[self.site.key] = self._tuned
 
+    def _chunk_bytes(self) -> int:
+        """How large a block each chunk is to make."""
+        executor = self._executor
+        if executor.kind != "thread":
+            return self._block_bytes
+        return on_threads_bytes(self._block_bytes, executor.workers, self._lease.budget)
+
     def _fill(self) -> None:
         self._tune()
+        self._pace.block_bytes = self._chunk_bytes()
         if self._rest is not None:
             rest, self._rest = self._rest, None
             self._chunks.appendleft(self._submitted(*rest, rest=True))
