@@ -93,6 +93,17 @@ def test_other_steps_leave_only_the_rest_of_the_processors(clock):
         assert step.tuned_workers == 1
 
 
+def test_a_pause_of_whoever_asks_for_rows_costs_no_worker(clock):
+    tuner, step = Tuner(2, enabled=True), Step(2)
+    tuner.add(step)
+    intervals(tuner, clock, step, 5, lambda workers: 1000 * workers, share=0.95)
+    for _ in range(3):
+        clock[0] += 5.0  # An evaluation, say, with the workers' results waiting.
+        step.meter.worked += 0.1
+        tuner.tick()
+        assert set(intervals(tuner, clock, step, 5, lambda workers: 1000 * workers, share=0.95)) == {2}
+
+
 def test_workers_that_idle_are_let_go_but_never_the_last(clock):
     tuner, step = Tuner(4, enabled=True), Step(4)
     tuner.add(step)

@@ -23,8 +23,8 @@ ENOUGH_BLOCKS = 4
 # every step on the way.
 UNIT_BLOCKS = 4
 # Threads make larger blocks, as long as those of all of them are a small part of the budget. Each time that one is
-# handed over, whoever asks for it holds the interpreter's lock for a while, and functions that let go of it want it back
-# several times a row.
+# handed over, whoever asks for it holds the interpreter's lock for a while, and functions that let go of it want it
+# back several times a row.
 _ON_THREADS = 4
 _PART = 64
 

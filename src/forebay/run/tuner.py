@@ -42,12 +42,14 @@ class _Past:
     worked: float
     cpu: float
     rest: int = 0  # Intervals to leave it as it is.
+    idle: bool = False  # Whether its workers had little to do.
 
 
 @dataclass(slots=True)
 class _Look:
     """What a step did in the last interval: rows a second, the share of the time that its consumer waited for it and
     that its workers were busy, and the share of their time that they computed. Other steps leave it `cpus` processors.
+    `was_idle` is what `idle` was before.
     """
 
     step: Tunable
@@ -57,6 +59,7 @@ class _Look:
     used: float
     share: float
     cpus: float
+    was_idle: bool = False
 
     @property
     def holds_up(self) -> bool:
@@ -159,6 +162,7 @@ class Tuner:
                     used=worked / elapsed / max(step.tuned_workers, 1),
                     share=cpu / worked if worked else 0.0,
                     cpus=self._cpus + cpu / elapsed,
+                    was_idle=past.idle,
                 )
             )
         for look in looks:
@@ -178,8 +182,11 @@ class Tuner:
             if self._trial is None and trial is None and (more := look.more()) is not None:
                 self._trial = _Trial(look.rate)
                 self._trial.extend(look, *more)
-            elif look.idle:
-                look.step.tuned_workers -= 1
+            else:
+                # Twice in a row: whoever asks for rows may have paused for once, to save or to evaluate something.
+                if look.idle and look.was_idle:
+                    look.step.tuned_workers -= 1
+                look.past.idle = look.idle
 
     def _judge(self, trial: _Trial, tried: list[_Look], others: list[_Look]) -> None:
         if trial.settling:
