@@ -101,6 +101,7 @@ def test_a_pause_of_whoever_asks_for_rows_costs_no_worker(clock):
         clock[0] += 5.0  # An evaluation, say, with the workers' results waiting.
         step.meter.worked += 0.1
         tuner.tick()
+        assert step.tuned_workers == 2
         assert set(intervals(tuner, clock, step, 5, lambda workers: 1000 * workers, share=0.95)) == {2}
 
 
