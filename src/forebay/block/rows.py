@@ -7,6 +7,7 @@ import numpy as np
 from forebay.block.block import Block
 from forebay.block.build import column_from_rows
 from forebay.block.column import Column, RowError
+from forebay.block.shelf import Shelf
 from forebay.block.spec import OBJECT
 from forebay.block.structure import Structure, flatten
 
@@ -23,8 +24,11 @@ class RowBuilder:
         self._structure: Structure | None = None
         self._dtypes: list[np.dtype[Any] | None] = []
 
-    def build(self, elements: list[Any]) -> Outcome:
-        """A block of all elements; or of those before the first that does not fit, and what is wrong with it."""
+    def build(self, elements: list[Any], shelf: Shelf | None = None) -> Outcome:
+        """A block of all elements; or of those before the first that does not fit, and what is wrong with it.
+
+        They may have been kept by a `shelf`.
+        """
         if self._structure is None:
             self._structure = flatten(elements[0])[1]
             self._dtypes = [None] * self._structure.size
@@ -33,14 +37,17 @@ class RowBuilder:
             columns: list[Column] = []
             try:
                 for leaf, column_values in enumerate(values):
-                    columns.append(self._column(leaf, column_values))
+                    columns.append(self._column(leaf, column_values, shelf))
                 return Block(self._structure, columns, len(elements)), None
             except RowError as error:
                 fault = RowError(error.row, f"{self._path(len(columns))} {error.text}")
         return (self.build(elements[: fault.row])[0] if fault.row else None), fault
 
-    def _column(self, leaf: int, values: Any) -> Column:
-        column = column_from_rows(values, self._dtypes[leaf])
+    def _column(self, leaf: int, values: Any, shelf: Shelf | None) -> Column:
+        known = self._dtypes[leaf]
+        ready = None if shelf is None else shelf.column(values)
+        fits = ready is not None and known in (None, ready.dtype)
+        column = ready if ready is not None and fits else column_from_rows(values, known)
         if self._dtypes[leaf] is None and column.value_dtype != OBJECT:
             self._dtypes[leaf] = column.value_dtype
         return column

@@ -144,9 +144,10 @@ class _Function(RowsFunction[Made]):
             element = shown_row(block, row)
             return made, self._site.function_error(int(indices[row]), self._name, cause, element)
         results, error = self._rows(block, indices, epoch)
+        shelf = self._rows.take_shelf()
         if not results:
             return None, error
-        made, fault = self._builder.build(results)
+        made, fault = self._builder.build(results, shelf)
         if fault is not None:
             error = self._site.data_error(int(indices[fault.row]), fault.text)
         return made, error

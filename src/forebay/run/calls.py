@@ -20,6 +20,7 @@ from forebay.block import (
     flatten,
 )
 from forebay.block.leaf import detached, element_bytes
+from forebay.block.shelf import Shelf, keeper
 from forebay.errors import ForebayError, FunctionError
 from forebay.run.keys import Generators, key_of
 from forebay.run.operator import Site
@@ -59,6 +60,7 @@ class RowCalls:
         self._most_bytes = most_bytes
         self._normalizers = [Normalizer() for _ in calls[1:]]
         self._generators: list[Generators | None] = [None] * len(calls)
+        self._shelf: Shelf | None = None
         self._epoch: int | None = None
 
     def __call__(self, block: Block, indices: Indices, epoch: int) -> tuple[list[Any], ForebayError | None]:
@@ -66,11 +68,12 @@ class RowCalls:
 
         `indices` are the elements' numbers: they key the random numbers and name the element in errors.
         """
+        self._shelf = None
         if any(call.seed is not None for call in self._calls):
             return self._step_by_step(block, indices, epoch)
         results: list[Any] = []
         try:
-            enough = self._collect(self._chain(block), results)
+            enough = self._collect(self._chain(block), results, block.rows)
         except Exception as error:
             return results, self._fault(block, indices, len(results), error)
         if len(results) < block.rows and not enough:
@@ -78,14 +81,15 @@ class RowCalls:
             return results, self._fault(block, indices, len(results), StopIteration())
         return results, None
 
-    def _collect(self, values: Iterator[Any], results: list[Any]) -> bool:
-        """Take the values in, and tell whether those that were taken are enough."""
+    def _collect(self, values: Iterator[Any], results: list[Any], rows: int) -> bool:
+        """Take the values in, up to one for each row, and tell whether those that were taken are enough."""
         left = self._most_bytes
         last: list[Any] = []
+        keep: Callable[[Any], Any] = detached
 
         def taken(value: Any) -> Any:
             nonlocal left
-            value = detached(value)
+            value = keep(value)
             left -= element_bytes(value)
             if left < 0:
                 # The one way to end what runs through the values. This one has been made, and belongs to them.
@@ -99,11 +103,22 @@ class RowCalls:
                 results.append(first)
                 results.extend(values)
             else:
+                keep = self._keeper(first, rows)
                 results.extend(map(taken, chain((first,), values)))
             # A function that raised StopIteration has only seemed to end the values: do not ask for more.
             break
         results.extend(last)
         return bool(last)
+
+    def take_shelf(self) -> Shelf | None:
+        """Where the last results are, if they are large. Not kept here: the rows belong to whoever has them."""
+        shelf, self._shelf = self._shelf, None
+        return shelf
+
+    def _keeper(self, first: Any, rows: int) -> Callable[[Any], Any]:
+        """What gives results like the first one arrays of their own."""
+        keep, self._shelf = keeper(first, rows, self._most_bytes)
+        return keep
 
     def _chain(self, block: Block) -> Iterator[Any]:
         """The results, one element through all functions before the next: only one is ever in between."""
@@ -134,6 +149,7 @@ class RowCalls:
         steps = list(zip([s.function for s in self._calls], self._generators, [*self._normalizers, None]))
         unpacks = block.structure.is_tuple
         results: list[Any] = []
+        keep: Callable[[Any], Any] | None = None
         left = self._most_bytes
         done = 0
         index = 0
@@ -152,7 +168,8 @@ class RowCalls:
                         value = normalize.fast(value)
                         several = normalize.unpacks
                     done += 1
-                results.append(detached(value))
+                keep = keep or self._keeper(value, block.rows)
+                results.append(keep(value))
                 left -= element_bytes(results[-1])
                 if left < 0:
                     break

@@ -11,7 +11,8 @@ from typing import Any
 import numpy as np
 
 from forebay.block import Block, Cursor, RowBuilder, RowError, TensorSpec, flatten
-from forebay.block.leaf import detached, element_bytes
+from forebay.block.leaf import element_bytes
+from forebay.block.shelf import Shelf, keeper
 from forebay.block.spec import BYTES, OBJECT, TEXT
 from forebay.errors import ForebayError, PlanError
 from forebay.plan.fingerprint import function_name
@@ -90,8 +91,8 @@ class _RunGenerator(Operator):
         state = {"index": self._index, "own": self._snapshot(iterator)}
         elements: list[Any] = []
         began = time.perf_counter()
-        error = self._fill(iterator, elements)
-        block, fault = self._builder.build(elements) if elements else (None, None)
+        shelf, error = self._fill(iterator, elements)
+        block, fault = self._builder.build(elements, shelf) if elements else (None, None)
         if fault is not None:
             error = self.site.data_error(self._index + fault.row, fault.text)
         if block is None:
@@ -104,22 +105,29 @@ class _RunGenerator(Operator):
         self._index += block.rows
         return block.at(Cursor(state))
 
-    def _fill(self, iterator: Iterator[Any], elements: list[Any]) -> ForebayError | None:
+    def _fill(self, iterator: Iterator[Any], elements: list[Any]) -> tuple[Shelf | None, ForebayError | None]:
+        """Take elements in; where large ones were put, and what went wrong."""
         began, left = time.perf_counter(), self._enough
+        keep: Callable[[Any], Any] | None = None
+        shelf = None
         try:
             while len(elements) < self._pace.rows and left >= 0:
                 element = next(iterator)
-                elements.append(detached(element if self._conform is None else self._conform(element)))
+                if self._conform is not None:
+                    element = self._conform(element)
+                if keep is None:
+                    keep, shelf = keeper(element, self._pace.rows, self._enough)
+                elements.append(keep(element))
                 left -= element_bytes(elements[-1])
                 if len(elements) % 16 == 0 and not self._pace.in_time(began):
                     break
         except StopIteration:
-            return None
+            return shelf, None
         except RowError as error:
-            return self.site.data_error(self._index + len(elements), error.text)
+            return shelf, self.site.data_error(self._index + len(elements), error.text)
         except Exception as error:
-            return self.site.function_error(self._index + len(elements), self._name, error)
-        return None
+            return shelf, self.site.function_error(self._index + len(elements), self._name, error)
+        return shelf, None
 
     def _opened(self) -> Iterator[Any]:
         if self._iterator is None:
