@@ -1,15 +1,17 @@
 """Blocks from elements that a function or a generator returned one after another."""
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from forebay.block.block import Block
 from forebay.block.build import column_from_rows
 from forebay.block.column import Column, RowError
-from forebay.block.shelf import Shelf
 from forebay.block.spec import OBJECT
 from forebay.block.structure import Structure, flatten
+
+if TYPE_CHECKING:
+    from forebay.block.shelf import Shelf
 
 Outcome = tuple[Block | None, RowError | None]
 
@@ -24,7 +26,7 @@ class RowBuilder:
         self._structure: Structure | None = None
         self._dtypes: list[np.dtype[Any] | None] = []
 
-    def build(self, elements: list[Any], shelf: Shelf | None = None) -> Outcome:
+    def build(self, elements: list[Any], shelf: "Shelf | None" = None) -> Outcome:
         """A block of all elements; or of those before the first that does not fit, and what is wrong with it.
 
         They may have been kept by a `shelf`.
@@ -43,7 +45,7 @@ class RowBuilder:
                 fault = RowError(error.row, f"{self._path(len(columns))} {error.text}")
         return (self.build(elements[: fault.row])[0] if fault.row else None), fault
 
-    def _column(self, leaf: int, values: Any, shelf: Shelf | None) -> Column:
+    def _column(self, leaf: int, values: Any, shelf: "Shelf | None") -> Column:
         known = self._dtypes[leaf]
         ready = None if shelf is None else shelf.column(values)
         fits = ready is not None and known in (None, ready.dtype)
