@@ -128,6 +128,24 @@ def test_a_dtype_that_changes_is_still_an_error() -> None:
         list(dataset)
 
 
+@pytest.mark.parametrize(("first", "second"), [("f8", "f4"), ("f8", "i8"), ("f4", "f8"), ("f8", "M8[s]")])
+def test_one_that_changes_where_a_block_begins_is_too(first: str, second: str) -> None:
+    builder = RowBuilder()
+    for dtype, fits in ((first, True), (first, True), (second, False)):
+        rows = [np.zeros(LARGE, dtype) for _ in range(3)]
+        keep, shelf = keeper(rows[0], 3, 1 << 30)
+        block, fault = builder.build([keep(row) for row in rows], shelf)
+        assert (fault is None) == (block is not None) == fits
+
+
+def test_small_pieces_of_large_bytes_do_not_keep_these() -> None:
+    def header(i: int) -> np.ndarray | None:
+        return None if i % 10 == 9 else np.frombuffer(bytes(100_000), np.uint8, count=80)
+
+    for row in fb.Dataset.range(40).map(header):
+        assert row is None or not isinstance(row.base, bytes)
+
+
 def test_with_a_generator_of_random_numbers_and_from_a_generator() -> None:
     def noisy(i: int, rng: np.random.Generator) -> np.ndarray:
         return rng.random(LARGE) + i

@@ -124,8 +124,7 @@ def element_bytes(element: Any) -> int:
 def detached(element: Any) -> Any:
     """The element with arrays of its own, for functions and generators that fill one buffer again and again."""
     if isinstance(element, np.ndarray):
-        # What lies in bytes can never change, as with ``np.frombuffer(data)``.
-        return element if isinstance(element.base, bytes) else element.copy()
+        return element.copy()
     if type(element) is tuple:
         return tuple([detached(part) for part in element])
     if type(element) is dict:

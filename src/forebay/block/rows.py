@@ -48,8 +48,10 @@ class RowBuilder:
     def _column(self, leaf: int, values: Any, shelf: "Shelf | None") -> Column:
         known = self._dtypes[leaf]
         ready = None if shelf is None else shelf.column(values)
-        fits = ready is not None and known in (None, ready.dtype)
-        column = ready if ready is not None and fits else column_from_rows(values, known)
+        if ready is None or (known is not None and ready.dtype != known):
+            column = column_from_rows(values, known)
+        else:
+            column = ready
         if self._dtypes[leaf] is None and column.value_dtype != OBJECT:
             self._dtypes[leaf] = column.value_dtype
         return column
