@@ -1,6 +1,7 @@
 """Tar archives as WebDataset uses them: members in order, each a field of a sample."""
 
 import re
+import zlib
 from collections.abc import Callable
 from typing import NamedTuple
 
@@ -21,6 +22,7 @@ _NAME = re.compile(r"^((?:.*/|)[^.]+)[.]([^/]*)$", re.DOTALL)
 _META = re.compile(r"__[^/]*__($|/)")
 # Names and attributes that take a block of their own; longer ones are not believed.
 _LONGEST = 1 << 20
+_ADLER = 65521
 
 
 class TarFault(Exception):
@@ -64,7 +66,7 @@ def read_member(have: Have, begin: int, left: int | None) -> Member | None:
         if len(data) < at + BLOCK:
             raise TarFault("the archive ends in the middle of a header")
         header = data[at : at + BLOCK].tobytes()
-        if not header.strip(b"\0"):
+        if not header[0] and not header.strip(b"\0"):
             if at != begin:
                 raise TarFault("a long name is followed by the end of the archive")
             return None
@@ -118,8 +120,9 @@ def _checked(header: bytes) -> tuple[bytes, int]:
         wanted = int(header[148:156].strip(b"\0 "), 8)
     except ValueError:
         raise TarFault("this is no header of a tar archive") from None
-    # Most of a header is zeros, which are left out faster than they are added up.
-    if wanted != sum((header[:148] + header[156:]).replace(b"\0", b"")) + 8 * 32:
+    # The bytes' sum, with the checksum taken for blanks. Adler-32 holds it too, plus 1, and is done in a tenth of the
+    # time; that it is told modulo a prime, half the largest sum there can be, only matters to headers that are no text.
+    if zlib.adler32(header) & 0xFFFF != (1 + wanted - 8 * 32 + sum(header[148:156])) % _ADLER:
         raise TarFault("a header does not match its checksum")
     if header[124] & 0x80:
         # Sizes that octal digits have no room for.
