@@ -3,6 +3,10 @@
 
 #include "text.hpp"
 
+#if defined(__SSE2__)
+#include <emmintrin.h>
+#endif
+
 namespace forebay {
 namespace {
 
@@ -12,7 +16,29 @@ constexpr std::uint8_t kQuote = '"';
 struct Special {
   bool is[256] = {};
 
-  explicit Special(CsvDialect dialect) { is[dialect.delimiter] = is['\n'] = is['\r'] = is[kQuote] = true; }
+  explicit Special(CsvDialect dialect) : delimiter_(dialect.delimiter) {
+    is[dialect.delimiter] = is['\n'] = is['\r'] = is[kQuote] = true;
+  }
+
+  // The first of them from `pos` on; `size` if there is none.
+  std::size_t find(const std::uint8_t* data, std::size_t size, std::size_t pos) const {
+#if defined(__SSE2__)
+    const auto all = [](std::uint8_t byte) { return _mm_set1_epi8(static_cast<char>(byte)); };
+    const __m128i delimiter = all(delimiter_), feed = all('\n'), back = all('\r'), quote = all(kQuote);
+    for (; pos + 16 <= size; pos += 16) {
+      const __m128i some = _mm_loadu_si128(reinterpret_cast<const __m128i*>(data + pos));
+      const __m128i ends = _mm_or_si128(_mm_cmpeq_epi8(some, feed), _mm_cmpeq_epi8(some, back));
+      const __m128i others = _mm_or_si128(_mm_cmpeq_epi8(some, delimiter), _mm_cmpeq_epi8(some, quote));
+      const auto found = static_cast<unsigned>(_mm_movemask_epi8(_mm_or_si128(ends, others)));
+      if (found != 0) return pos + static_cast<std::size_t>(__builtin_ctz(found));
+    }
+#endif
+    while (pos < size && !is[data[pos]]) ++pos;
+    return pos;
+  }
+
+ private:
+  std::uint8_t delimiter_;
 };
 
 // The first thing that is wrong with a record; what comes behind it is only looked at for where the record ends.
@@ -27,8 +53,8 @@ struct Note {
   }
 };
 
-// Where the record that begins at `at` ends, or `at` itself if it ends within quotes; false if it goes on behind the data. `take` gets the number of each field,
-// its bytes, and whether there are doubled quotes in it.
+// Where the record that begins at `at` ends, or `at` itself if it ends within quotes; false if it goes on behind the
+// data. `take` gets the number of each field, its bytes, and whether there are doubled quotes in it.
 template <class Take>
 bool walk(const std::uint8_t* data, std::size_t size, bool last, std::size_t at, CsvDialect dialect,
           const Special& special, Note& note, std::size_t& record_end, Take&& take) {
@@ -66,9 +92,8 @@ bool walk(const std::uint8_t* data, std::size_t size, bool last, std::size_t at,
         ++pos;
       }
     } else {
-      for (; pos < size; ++pos) {
+      for (pos = special.find(data, size, pos); pos < size; pos = special.find(data, size, pos + 1)) {
         const std::uint8_t c = data[pos];
-        if (!special.is[c]) continue;
         if (c == dialect.delimiter || c == '\n' || c == '\r') break;
         if (c == kQuote && dialect.quotes) {
           note.set(CsvFault::kQuoteInside, field, pos, pos + 1);

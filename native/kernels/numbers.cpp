@@ -16,6 +16,24 @@ namespace {
 bool is_space(std::uint8_t c) { return c == ' ' || (c >= '\t' && c <= '\r'); }
 bool is_digit(std::uint8_t c) { return static_cast<std::uint8_t>(c - '0') < 10; }
 
+// The digits from `i` on behind those of `number`, and `i` behind them. More than 19 of them do not fit.
+void take_digits(const std::uint8_t* text, std::size_t size, std::size_t& i, std::uint64_t& number) {
+#if defined(__BYTE_ORDER__) && __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
+  // Eight at once: neighbours are put together to pairs, these to fours, and those to all.
+  for (; i + 8 <= size; i += 8) {
+    std::uint64_t eight;
+    std::memcpy(&eight, text + i, sizeof eight);
+    const std::uint64_t above = eight + 0x0606060606060606;  // Carries into the upper half of what is more than '9'.
+    if (((eight & above) & 0xf0f0f0f0f0f0f0f0) != 0x3030303030303030) break;
+    eight -= 0x3030303030303030;
+    eight = (eight * 10 + (eight >> 8)) & 0x00ff00ff00ff00ff;
+    eight = (eight * 100 + (eight >> 16)) & 0x0000ffff0000ffff;
+    number = number * 100000000 + ((eight * 10000 + (eight >> 32)) & 0xffffffff);
+  }
+#endif
+  for (; i < size && is_digit(text[i]); ++i) number = number * 10 + (text[i] - '0');
+}
+
 void trim(const std::uint8_t*& text, std::size_t& size) {
   while (size > 0 && is_space(*text)) ++text, --size;
   while (size > 0 && is_space(text[size - 1])) --size;
@@ -62,12 +80,13 @@ bool parse_decimal(const std::uint8_t* text, std::size_t size, T& out) {
   if (size > 0 && (text[0] == '-' || text[0] == '+')) ++i;
   const std::size_t first = i;
   std::uint64_t digits = 0;
-  std::size_t counted = 0;
   int power = 0;
-  for (; i < size && is_digit(text[i]); ++i, ++counted) digits = digits * 10 + (text[i] - '0');
+  take_digits(text, size, i, digits);
+  std::size_t counted = i - first;
   if (i < size && text[i] == '.') {
     const std::size_t point = ++i;
-    for (; i < size && is_digit(text[i]); ++i, ++counted) digits = digits * 10 + (text[i] - '0');
+    take_digits(text, size, i, digits);
+    counted += i - point;
     power = -static_cast<int>(i - point < 1000 ? i - point : 1000);
   }
   if (counted == 0) return parse_any(text, size, out);
@@ -112,6 +131,15 @@ bool parse_whole(const std::uint8_t* text, std::size_t size, std::int64_t least,
   const bool negative = size > 0 && text[0] == '-';
   if (size > 0 && (text[0] == '-' || text[0] == '+')) ++i;
   if (i == size) return false;
+  if (size - i <= 18) {
+    // Too few digits for a number that would not fit.
+    std::uint64_t digits = 0;
+    take_digits(text, size, i, digits);
+    if (i != size) return false;
+    const auto whole = static_cast<std::int64_t>(digits);
+    out = negative ? -whole : whole;
+    return out >= least && out <= most;
+  }
   // Downwards, where there is one number more.
   std::int64_t value = 0;
   for (; i < size; ++i) {
