@@ -137,11 +137,8 @@ class _Prefetch(Operator):
         elif self._worker is not None and not ahead:
             self._worker.leave()
         if overlap is not None and ahead != before:
-            kind, reason = (
-                "thread" if ahead else "inline",
-                f"whoever asks is busy for {1e3 * overlap.busy:.2g} ms a block",
-            )
-            self._choices[self.site.key] = Choice(kind, reason)
+            reason = f"whoever asks is busy for {1e3 * overlap.busy:.2g} ms a block"
+            self._choices[self.site.key] = Choice("thread" if ahead else "inline", reason)
 
     def _without_worker(self) -> Block | None:
         """The next block if there is no thread to make it, or none any more."""
