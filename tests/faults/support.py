@@ -5,7 +5,6 @@ import os
 import subprocess
 import sys
 import threading
-import weakref
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -47,14 +46,16 @@ def assert_nothing_runs() -> None:
     assert forebay_threads() == []
 
 
-def collect(gone: "weakref.ref[Any]") -> None:
-    """Have garbage collected until that is: a collection is left out while another thread is at one."""
+def collect(gone: Callable[[], Any], what: str) -> None:
+    """Have garbage collected until that is true: a collection is left out while another thread is at one, and finds
+    nothing of what a thread that is about to end or to wait still has in hand.
+    """
 
     def is_gone() -> bool:
         gc.collect()
-        return gone() is None
+        return bool(gone())
 
-    wait_for(is_gone, "the garbage to be collected")
+    wait_for(is_gone, what)
 
 
 def busy(times: int) -> int:

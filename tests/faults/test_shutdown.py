@@ -132,7 +132,7 @@ def test_deleting_a_circle(dataset: Dataset[Any]) -> None:
     circle.append(circle)
     gone = weakref.ref(it)
     del it, circle
-    collect(gone)
+    collect(lambda: gone() is None, "the circle to be collected")
     # Whichever thread the collection fell on: one of the dataset's own cannot wait for all to be gone.
     wait_for(lambda: not workers_of() and not forebay_threads(), "the end of all workers")
 
@@ -237,8 +237,7 @@ def test_what_a_function_on_threads_raises_keeps_nothing(kind: type[BaseExceptio
 
     with pytest.raises(kind):
         list(Dataset.range(61).map(stops, num_parallel_calls=2, executor="thread"))
-    gc.collect()
-    wait_for(lambda: not forebay_threads(), "the threads to end")
+    collect(lambda: not forebay_threads(), "the threads to end")
 
 
 START = """
