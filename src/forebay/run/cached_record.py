@@ -125,8 +125,9 @@ class Decoder:
 
     def block(self, file: OpenFile, record: Record) -> Block | None:
         """The block in memory of its own; None if it is not what was written, or its classes are no longer there."""
-        payload: Any = aligned_empty((record.payload,))
-        if read_checked(file.number, record.end - record.payload, payload) != record.checksum:
+        place = record.end - record.payload
+        payload: Any = aligned_empty((record.payload,), place=place)
+        if read_checked(file.number, place, payload) != record.checksum:
             return None
         begin = whole(record.structure)
         if record.codec is not None:

@@ -73,7 +73,7 @@ class SpillFile:
         found = map_checked(self.fileno, place.offset, place.nbytes) if shared and place.nbytes >= _MAPPED else None
         data: Any
         if found is None:
-            data = aligned_empty((place.nbytes,))
+            data = aligned_empty((place.nbytes,), place=place.offset)
             self.read_into(place.offset, data, place.checksum)
         else:
             data = found[0]
