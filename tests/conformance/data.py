@@ -70,3 +70,4 @@ atexit.register(_directory.cleanup)
 
 STRINGS = ["", "a", "zwei", "drei\0mit null", "\0", "naïve", "日本語", "🎏🎏", "x" * 300, "end"]
 BYTES = [text.encode() for text in STRINGS[:-1]] + [b"\xff\xfe\0\0"]
+LONG_BYTES = [bytes([i]) * (900 + 150 * i) for i in range(12)]

@@ -11,6 +11,7 @@ from forebay.block.aligned import joined
 from forebay.block.column import Column, Indices, MissingError, RowError
 from forebay.block.dense import Dense
 from forebay.block.leaf import NUMBERS, array_from_list, as_leaf, is_bare, leaf_dtype, leaf_shape, settled
+from forebay.block.listed import Listed, bytes_column
 from forebay.block.objects import Objects
 from forebay.block.ragged import Ragged
 from forebay.block.spans import Spans
@@ -51,8 +52,10 @@ def _uniform(kind: type[Any], values: Sequence[Any]) -> Column | None:
             return Dense(np.array(values, dtype=number))
         except OverflowError:
             return None
-    if kind is bytes or kind is str:
-        return Strings.of(values, (), kind is str)
+    if kind is bytes:
+        return bytes_column(list(values))
+    if kind is str:
+        return Strings.of(values, (), text=True)
     if issubclass(kind, np.generic):
         if issubclass(kind, (np.number, np.bool_)) and not issubclass(kind, np.timedelta64):
             return Dense(np.fromiter(values, kind, len(values)))
@@ -102,7 +105,7 @@ def _strings(leaves: list[Any], text: bool) -> Column:
         return _objects(leaves)
     shape = shapes.pop()
     flat = [item for leaf in leaves for item in leaf.flat] if shape else leaves
-    return Strings.of(flat, shape, text)
+    return Strings.of(flat, shape, text) if text else bytes_column(flat, shape)
 
 
 def _objects(leaves: list[Any]) -> Objects:
@@ -167,7 +170,7 @@ def concat_columns(columns: Sequence[Column]) -> Column:
     if not rest:
         return first
     kinds = set(map(type, columns))
-    joined = first.join(rest) if len(kinds) == 1 or kinds == {Strings, Spans} else None
+    joined = first.join(rest) if len(kinds) == 1 or kinds <= {Strings, Spans, Listed} else None
     if joined is None and kinds <= {Dense, Ragged} and len({column.dtype for column in columns}) == 1:
         ragged = [Ragged.of_dense(c) if isinstance(c, Dense) else c for c in columns]
         if all(c.shapes.shape[1] for c in ragged if isinstance(c, Ragged)):

@@ -7,6 +7,7 @@ from itertools import accumulate
 from typing import Any
 
 from forebay.block import Block, Cursor, concat_blocks
+from forebay.block.strings import Strings
 from forebay.run.cached import fitting, shared
 from forebay.run.operator import Setup
 from forebay.run.pace import MAX_ROWS
@@ -79,4 +80,6 @@ def most_waiting(setup: Setup) -> int:
 
 
 def _kind(block: Block) -> tuple[Any, ...]:
-    return block.structure, *((type(column), column.dtype) for column in block.columns)
+    """What blocks that can be joined have in common."""
+    kinds = (Strings if isinstance(column, Strings) else type(column) for column in block.columns)
+    return block.structure, *zip(kinds, (column.dtype for column in block.columns))

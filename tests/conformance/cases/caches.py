@@ -18,7 +18,7 @@ import forebay as fb
 from conformance.case import Case
 from conformance.cases.common import Dataset, batches, i64, range_, scalars, slices
 from conformance.cases.laws import reordered
-from conformance.data import ARRAYS
+from conformance.data import ARRAYS, LONG_BYTES
 from forebay.plan import check_use
 
 
@@ -118,6 +118,7 @@ CASES = [
     Case("cache.two_branches", _shared, _shared_expected, unknown_length=True),
     Case("cache.of_a_cache", lambda: range_(12).cache().map(lambda i: i + 1).cache().take(7), scalars(range(1, 8))),
     Case("cache.endless", lambda: Dataset.counter().cache(), scalars(range(50)), limit=50),
+    Case("cache.of_long_bytes", lambda: slices(LONG_BYTES).cache().take(9).cache(_new()), LONG_BYTES[:9]),
     Case("cache.ahead", lambda: range_(400).cache().prefetch(3), scalars(range(400))),
     Case(
         "cache.flat_map_of_cached",

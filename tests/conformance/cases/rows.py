@@ -7,7 +7,7 @@ import numpy as np
 import forebay as fb
 from conformance.case import Case
 from conformance.cases.common import Dataset, batches, i64, objects, range_, rows, scalars, slices
-from conformance.data import ARRAYS, BYTES, STRINGS, Point, Sample
+from conformance.data import ARRAYS, BYTES, LONG_BYTES, STRINGS, Point, Sample
 
 
 def _pairs():
@@ -128,6 +128,11 @@ CASES = [
         lambda: [objects(STRINGS[:4]), objects(STRINGS[4:8]), objects(STRINGS[8:])],
     ),
     Case("batch.of_bytes", lambda: slices(BYTES).batch(6), lambda: [objects(BYTES[:6]), objects(BYTES[6:])]),
+    Case(
+        "batch.of_long_bytes",
+        lambda: slices(LONG_BYTES).batch(2).batch(3),
+        lambda: [objects(LONG_BYTES[at : at + 6]).reshape(3, 2) for at in (0, 6)],
+    ),
     Case(
         "batch.of_ragged_alike_by_two",
         lambda: range_(8).map(lambda i: np.full(i // 2, i)).batch(2),

@@ -6,7 +6,7 @@ import numpy as np
 
 from conformance.case import Case
 from conformance.cases.common import Dataset, i64, range_, rows, scalars, slices
-from conformance.data import ARRAYS, BYTES, MAPPED, STRINGS, Frozen, Point, Sample, memmap
+from conformance.data import ARRAYS, BYTES, LONG_BYTES, MAPPED, STRINGS, Frozen, Point, Sample, memmap
 
 
 def _frame():
@@ -117,6 +117,7 @@ CASES = [
     ),
     Case("slices.strings", lambda: slices(STRINGS), STRINGS),
     Case("slices.bytes", lambda: slices(BYTES), BYTES),
+    Case("slices.long_bytes", lambda: slices({"b": LONG_BYTES}), [{"b": each} for each in LONG_BYTES]),
     Case("slices.string_array", lambda: slices(np.array(["ab", "c", ""])), ["ab", "c", ""]),
     Case("slices.bytes_array", lambda: slices(np.array([b"ab", b"c", b""])), [b"ab", b"c", b""]),
     Case("slices.object_array", lambda: slices(np.array(["ab", "c\0", ""], object)), ["ab", "c\0", ""]),

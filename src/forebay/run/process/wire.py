@@ -17,6 +17,7 @@ from forebay.block.block import Block
 from forebay.block.column import Column
 from forebay.block.cursor import Cursor
 from forebay.block.dense import Dense
+from forebay.block.listed import Listed
 from forebay.block.objects import Objects
 from forebay.block.ragged import Ragged
 from forebay.block.strings import Strings
@@ -219,6 +220,7 @@ _REDUCERS: dict[type[Any], Callable[[Any], Any]] = {
     Dense: _reduce_dense,
     Ragged: _reduce_ragged,
     Strings: _reduce_strings,
+    Listed: _reduce_strings,
 }
 
 # What nearly every message refers to, so that it need not be looked for.
