@@ -2,6 +2,7 @@
 
 import copy
 import os
+import weakref
 from collections.abc import Callable
 from dataclasses import replace
 from threading import Lock, current_thread, get_ident
@@ -16,6 +17,7 @@ from forebay.plan.identity import layout
 from forebay.remote_run import in_force
 from forebay.run import Reader, Setup
 from forebay.run.collected import NAME, close_when_collected
+from forebay.run.later import Errors, keeping
 from forebay.run.leaving import watch_for_exit
 from forebay.run.observers import ended, observed
 from forebay.run.running import Running
@@ -57,6 +59,8 @@ class DatasetIterator(Generic[T_co]):
         self._setup = setup
         self._go_on_from = go_on_from
         self._run = Running(setup.parallelism.crew, setup.ledger)
+        self._errors = Errors()
+        self._kept = weakref.ref(self._errors)
         # The run is closed with the iterator, at the latest when that is collected or the interpreter ends.
         self._close = close_when_collected(self, self._run.close)
         watch_for_exit()
@@ -183,12 +187,16 @@ class DatasetIterator(Generic[T_co]):
         self._broken = True
         self._setup.parallelism.crew.tuner.tick()
         try:
-            with in_force(self._setup.remote):
+            with in_force(self._setup.remote), keeping(self._kept):
                 block = self._reader.next() if self._reader is not None else None
-        except Exception:
+        except Exception as error:
             # The next call begins with new operators in any case. These, with all their workers, would stay for as
             # long as the error does, and longer: what they hold leads to the error, and its traceback back to them.
-            self._run.close()
+            try:
+                self._run.close()
+            except Exception as another:
+                # As of a generator that fails at cleaning up: no reason not to hear of what was first.
+                error.add_note(f"And what it had begun could not be ended: {type(another).__name__}: {another}")
             raise
         if self._closing:
             raise ClosedError("this iterator is closed")

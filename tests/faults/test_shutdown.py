@@ -222,6 +222,31 @@ def test_an_error_of_the_pipeline(name: str) -> None:
         gc.collect()
 
 
+WAITING: dict[str, Callable[[Dataset[Any]], Dataset[Any]]] = {
+    "threads": lambda ds: ds.map(abs, num_parallel_calls=2, executor="thread"),
+    "processes": lambda ds: ds.map(abs, num_parallel_calls=2, executor="process"),
+    "steps between": lambda ds: ds.shuffle(2).batch(1).map(np.abs, num_parallel_calls=2, executor="thread"),
+    "interleave": lambda ds: ds.interleave(Dataset.from_tensors, 2, 1, num_parallel_calls=2),
+    "inner": lambda ds: Dataset.range(2).flat_map(lambda _: ds.map(abs, num_parallel_calls=2, executor="thread")),
+}
+
+
+@pytest.mark.parametrize("name", WAITING)
+@pytest.mark.parametrize("source", ["function", "generator"])
+def test_an_error_that_waits_for_its_turn(name: str, source: str) -> None:
+    """It was met ahead of need, and nobody will ever hear of it: the iterator is let go of before."""
+    numbers = NUMBERS.take(40).map(fails) if source == "function" else Dataset.from_generator(failing_numbers)
+    dataset = WAITING[name](numbers)
+
+    def begin() -> None:
+        it = iter(dataset)
+        for _ in range(5):
+            next(it)
+
+    begin()
+    collect(lambda: not workers_of() and not forebay_threads(), "the end of all workers")
+
+
 class Stop(BaseException):
     """Neither an error nor an interrupt."""
 

@@ -237,3 +237,12 @@ def test_rows_that_are_denied_are_no_empty_array(tmp_path: Path) -> None:
     data = _npz(x=np.arange(3, dtype=np.int8)).replace(b"'shape': (3,)", b"'shape': (0,)")
     with pytest.raises(fb.FileError, match="checksum is wrong"):
         fb.Dataset.from_npy(written(tmp_path / "a.npz", data))
+
+
+@pytest.mark.parametrize("shuffled", [False, True])
+def test_text_that_is_no_text(tmp_path: Path, shuffled: bool) -> None:
+    path = tmp_path / "text.npy"
+    path.write_bytes(_npy(np.array(["ab", "cd"])).replace("d".encode("utf-32-le"), b"\0\0\x11\0"))
+    dataset = fb.Dataset.from_npy(str(path))
+    with pytest.raises(fb.FileError, match="text of type <U2 holds 0x110000, which is no character"):
+        list(dataset.shuffle() if shuffled else dataset)

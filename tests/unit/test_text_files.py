@@ -365,3 +365,18 @@ def test_what_has_no_size_is_refused(tmp_path: Path) -> None:
         with pytest.raises(fb.FileError, match=reason):
             list(fb.TextLineDataset(path))
     assert list(fb.TextLineDataset(written(tmp_path / "empty", b""))) == []
+
+
+def test_a_line_that_is_much_larger_as_objects(tmp_path: Path) -> None:
+    """Short lists take many times as much memory as their text; the budget would be gone before anybody looked."""
+    path = tmp_path / "lists.jsonl"
+    path.write_bytes(b'{"a": [1]}\n{"a": [1], "b": [' + b"[0]," * 500_000 + b'[0]]}\n{"a": [2]}\n')
+    dataset = fb.Dataset.from_json(str(path))
+    small = fb.Options(memory="32MiB")
+    assert len(list(dataset)) == 3
+    with pytest.raises(
+        fb.FileError, match=r"line 2 .*: the line takes some 66,000,342 bytes as objects, and the budget is"
+    ):
+        list(dataset.with_options(small))
+    left = fb.Dataset.from_json(str(path), on_error="skip").with_options(small)
+    assert [row["a"].tolist() for row in left] == [[1], [2]]

@@ -29,19 +29,16 @@ def as_leaf(value: Any) -> Any:
             raise RowError(0, f"is {value}, which does not fit into int64") from None
     if kind is bytes or kind is str or value is None:
         return value
+    if isinstance(value, (bytes, str)):
+        # Those of NumPy, whose item() would drop NULs at the end, and of classes of the user's own, which would come
+        # out as such or not depending on what stands beside them.
+        return bytes(value) if isinstance(value, bytes) else str.__str__(value)
     if isinstance(value, np.generic):
-        # item() would drop NULs at the end.
-        return (
-            bytes(value)
-            if isinstance(value, np.bytes_)
-            else str.__str__(value)
-            if isinstance(value, np.str_)
-            else value
-        )
+        return value
     if kind is list or isinstance(value, range):
         try:
             value = array_from_list(value)
-        except ValueError as error:
+        except Exception as error:
             raise RowError(0, f"is a list that does not form an array ({error})") from None
     elif isinstance(value, (bytearray, memoryview)):
         return bytes(value)
@@ -50,7 +47,11 @@ def as_leaf(value: Any) -> Any:
             raise RowError(0, f"is {an(kind.__name__)}, where earlier elements have a leaf")
         if not hasattr(value, "__array__"):
             return value
-        value = np.asarray(value)
+        try:
+            value = np.asarray(value)
+        except Exception as error:
+            # Such as a tensor of torch's that requires a gradient, or of a type that NumPy does not have.
+            raise RowError(0, f"is {an(kind.__name__)} that gives no array ({error})") from error
     return _as_array(value)
 
 

@@ -1,6 +1,6 @@
 """One structure and one dtype per leaf, for as long as a stream lasts."""
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -8,6 +8,9 @@ from forebay.block.build import misfit
 from forebay.block.column import Column, RowError
 from forebay.block.spec import OBJECT
 from forebay.block.structure import Structure
+
+if TYPE_CHECKING:
+    from forebay.block.block import Block
 
 
 class Uniform:
@@ -19,6 +22,12 @@ class Uniform:
     def __init__(self) -> None:
         self._structure: Structure | None = None
         self._dtypes: list[np.dtype[Any]] = []
+
+    def fit(self, block: "Block") -> "Block":
+        """The block with dict keys in the order that they had before. RowError if it does not fit what came before."""
+        fitting = block if self._structure is None else block.ordered_as(self._structure)
+        self.check(fitting.structure, fitting.columns)
+        return fitting
 
     def check(self, structure: Structure, columns: "list[Column] | tuple[Column, ...]") -> None:
         """RowError if these do not fit what came before."""

@@ -294,7 +294,7 @@ class ExternalShuffle(Operator):
     def held(self) -> tuple[int, float]:
         """The buffers of what goes to disk, then the parts that are put in order."""
         held = self._lease.held
-        return held, min(1.0, held / (2 * self._part))
+        return held, min(1.0, held / max(1, 2 * self._part))
 
     def _forget(self) -> None:
         self._blocks = None

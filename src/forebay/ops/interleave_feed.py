@@ -8,6 +8,7 @@ from forebay.block import START, Block, Cursor
 from forebay.ops.inner import Inner, InnerDatasets
 from forebay.ops.interleave_slot import Slot, Supply
 from forebay.run import Operator, Reader
+from forebay.run.later import Later
 
 # Going on reading to an element that is so near is cheaper than seeking, which a source may do by reading anyway.
 _NEAR = 256
@@ -55,7 +56,7 @@ class Feed:
         self._at = START if at is None else at
         self._index = index
         self._over = at is None  # Nothing more can be read; what waits has still to be taken.
-        self._error: Exception | None = None
+        self._error: Later | None = None
         self._read: int | None = None  # The number of the element that the reader stands at, once it does.
         self.ended = at is None
         """Whether everything has been taken."""
@@ -79,7 +80,7 @@ class Feed:
             self._look_ahead(1)
         if not self._waiting:
             if self._error is not None:
-                raise self._error
+                raise self._error.error
             self.ended = True
             return None
         slot = self._waiting.popleft()
@@ -121,7 +122,7 @@ class Feed:
                 element = self._reader.read(1)
             except Exception as error:
                 # Elements before it are still good, so it is raised when its own turn comes.
-                self._error = error
+                self._error = Later(error)
                 self._over = True
                 return
             if element is None:

@@ -12,6 +12,7 @@ from forebay.ledger import UNSEEN, Lease
 from forebay.ops.inner import Inner, check_inner
 from forebay.run import Site
 from forebay.run.hesitation import Hesitation
+from forebay.run.later import Later
 from forebay.run.meter import Meter
 from forebay.uninterrupted import take
 
@@ -99,9 +100,14 @@ class Slot:
         self._spent = (0.0, 0.0)  # Seconds that the outcome took, and of processor time.
         self._begun = False
         self.ended = False
-        self.error: Exception | None = None
+        self._error: Later | None = None
         self.first: Cursor | None = None
         """Where the rows began, once some have come, if they come in a free order: it holds the log of that."""
+
+    @property
+    def error(self) -> Exception | None:
+        """Why there are no more rows, if that is not their end."""
+        return None if self._error is None else self._error.error
 
     @property
     def waiting(self) -> bool:
@@ -125,7 +131,7 @@ class Slot:
 
     def leave_out(self) -> None:
         """Be a dataset without rows."""
-        self.error, self.ended = None, True
+        self._error, self.ended = None, True
 
     def state(self) -> dict[str, Any]:
         """What it takes to make this slot again. One at its end stays until its turn comes, and has no place."""
@@ -150,7 +156,7 @@ class Slot:
         stay in their buffers: those that are copied into a block of the output need not all be there at once.
         """
         wanted = least if self._supply.submit is None and self.stays else 1
-        if self.rows < wanted and not self.ended and self.error is None:
+        if self.rows < wanted and not self.ended and self._error is None:
             if self._supply.submit is None:
                 # The time is in the caller's already.
                 began = time.perf_counter()
@@ -223,7 +229,7 @@ class Slot:
 
     def _receive(self, block: Block | None, failure: BaseException | None) -> None:
         if isinstance(failure, Exception):
-            self.error = failure
+            self._error = Later(failure)
         elif failure is not None:
             raise failure
         elif block is None:
@@ -232,7 +238,7 @@ class Slot:
             try:
                 check_inner(self._supply.uniform, self._supply.site, self.index, block)
             except Exception as error:
-                self.error = error
+                self._error = Later(error)
                 return
             if not self._begun:
                 self._begun = True

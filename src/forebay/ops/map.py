@@ -210,7 +210,7 @@ class _Map(FunctionStage[Made]):
             return None
         try:
             # Workers each know only their own rows.
-            self._uniform.check(made.structure, made.columns)
+            made = self._uniform.fit(made)
         except RowError as fault:
             raise self.site.data_error(chunk.index, fault.text) from None
         if chunk.index == 0:

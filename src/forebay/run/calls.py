@@ -135,7 +135,8 @@ class RowCalls:
     def _fault(self, block: Block, indices: Indices, row: int, cause: Exception) -> ForebayError:
         """What went wrong at a row, found by going through it once more, step by step."""
         error = None
-        if len(self._calls) > 1:
+        if len(self._calls) > 1 or isinstance(cause, StopIteration):
+            # What has looked like the end of the rows leads nowhere in the function.
             _, error = self._step_by_step(block.slice(row, row + 1), indices[row : row + 1], 0)
         if error is not None:
             return error
@@ -226,8 +227,7 @@ class ColumnCalls:
         result = self._call.function(*element) if block.structure.is_tuple else self._call.function(element)
         leaves, structure = flatten(result)
         columns = [self._column(leaf, path, block.rows) for leaf, path in zip(leaves, structure.paths())]
-        self._uniform.check(structure, columns)
-        return Block(structure, columns, block.rows)
+        return self._uniform.fit(Block(structure, columns, block.rows))
 
     @staticmethod
     def _column(leaf: Any, path: str, rows: int) -> Column:

@@ -10,6 +10,7 @@ from forebay.errors import ClosedError, DataError, FileError, ForebayError, Func
 from forebay.ledger import Lease, Ledger
 from forebay.remote_run import RemoteRun, current
 from forebay.run.gate import Gate
+from forebay.run.later import Later
 from forebay.run.meter import Meter
 from forebay.run.parallelism import Parallelism
 from forebay.run.spill_room import SpillStore
@@ -112,7 +113,7 @@ class Operator(ABC):
     def __init__(self, site: Site, *inputs: "Operator") -> None:
         self.site = site
         self.inputs = inputs
-        self._pending: ForebayError | None = None
+        self._pending: Later | None = None
         self._abandoned = False
         self.meter = Meter()
         self._ledger: Ledger | None = None
@@ -216,13 +217,13 @@ class Operator(ABC):
 
     def fail_next(self, error: ForebayError) -> None:
         """Have ``raise_pending`` raise this: rows made before the fault go out first."""
-        self._pending = error
+        self._pending = Later(error)
 
     def raise_pending(self) -> None:
         """Raise the error that the rows handed out last ended with, if any."""
         if self._pending is not None:
-            error, self._pending = self._pending, None
-            raise error
+            pending, self._pending = self._pending, None
+            raise pending.error
 
     def abandon(self) -> None:
         """Have what is under way end soon, since ``close`` follows; waits for nothing, and may come from any thread.

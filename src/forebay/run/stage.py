@@ -13,6 +13,7 @@ from forebay.block import START, Block, Cursor, Indices, concat_blocks
 from forebay.errors import ClosedError, ForebayError, TransferError
 from forebay.ledger import UNSEEN
 from forebay.run.executor import Executor, Job
+from forebay.run.later import Later
 from forebay.run.log import Logs, decisions
 from forebay.run.operator import Operator, Setup, Site, elements
 from forebay.run.pace import MAX_SECONDS, MAX_SECONDS_AHEAD, Pace, on_threads_bytes
@@ -97,7 +98,7 @@ class Stage(Operator, Generic[R]):
         self._stands = -1  # Which row the reader gives next, while chunks are read again.
         self._epoch = 0
         self._ended = False
-        self._input_error: ForebayError | None = None
+        self._input_error: Later | None = None
 
     @abstractmethod
     def finish(self, chunk: Chunk[R], result: R) -> Block | None:
@@ -147,7 +148,7 @@ class Stage(Operator, Generic[R]):
             self._fill()
             if not self._chunks:
                 if self._input_error is not None:
-                    raise self._input_error
+                    raise self._input_error.error
                 self._executor.through = True
                 return None
             chunk = self._take()
@@ -218,7 +219,7 @@ class Stage(Operator, Generic[R]):
             try:
                 block = self._reader.peek()
             except ForebayError as error:
-                self._input_error, self._ended = error, True
+                self._input_error, self._ended = Later(error), True
                 return
             if block is not None:
                 self._next = block.cursor
@@ -278,7 +279,7 @@ class Stage(Operator, Generic[R]):
                 block, index = self._read()
             except ForebayError as error:
                 # Rows that are under way come out first.
-                self._input_error = error
+                self._input_error = Later(error)
                 block = None
             if block is None:
                 self._ended = True

@@ -23,6 +23,8 @@ from forebay.sources.streamed import Look, StreamedFile, StreamedFiles, Streamed
 
 # Of a file: white space may stand before its first value.
 _BEGINNING = 1 << 10
+# Lines from which on it is looked at what they would take up in memory, and what one object in them does, about.
+_LONG, _OBJECT = 1 << 16, 64
 
 
 def _loader() -> Callable[[bytes], Any]:
@@ -63,6 +65,13 @@ class JsonLines(StreamedFiles):
         return _Objects(self, path, at or 0, lease, setup)
 
 
+def _loaded_bytes(line: bytes) -> int:
+    """About what a line takes up as Python's objects, of which one can be 20 times as large as its text."""
+    if len(line) < _LONG:
+        return 0
+    return len(line) + _OBJECT * sum(map(line.count, (b",", b"[", b"{")))
+
+
 class _Parsed(StreamedFile):
     """Lines as Python objects."""
 
@@ -70,6 +79,8 @@ class _Parsed(StreamedFile):
         super().__init__(node, path, at, lease, setup)
         self._load = _loader()
         self._behind: int | None = None
+        self._most = setup.ledger.budget
+        self._hint = f", and the budget is {self._most:,} bytes (Options.memory)"
 
     def lines(self, rows: int) -> "tuple[list[bytes], Indices, int] | None":
         """Up to so many lines with their places in the window, and the bytes that they take."""
@@ -100,6 +111,9 @@ class _Parsed(StreamedFile):
             for line, start in zip(lines, starts.tolist()):
                 if not line.strip():
                     continue
+                if (size := _loaded_bytes(line)) > self._most:
+                    fault = self.fault(start, f"the line takes some {size:,} bytes as objects{self._hint}")
+                    return objects, places, start, fault
                 try:
                     value = self._load(line)
                     if type(value) is not dict:

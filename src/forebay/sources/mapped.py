@@ -22,7 +22,7 @@ from forebay._native import read_rows
 from forebay.block import Column, Indices, column_from_array
 from forebay.block.aligned import aligned_empty
 from forebay.block.dense import Dense
-from forebay.errors import DataError
+from forebay.errors import DataError, FileError
 from forebay.sources.strided import read_strided
 
 _SAMPLED_ROWS = 256
@@ -71,7 +71,7 @@ class FileRows(MappedRows):
 
     def gather(self, indices: Indices) -> Column:
         """With one read for each, where they lie in one piece."""
-        return _column(self._gather(indices))
+        return column_of_file(self._gather(indices), self._path)
 
     def _gather(self, indices: Indices) -> NDArray[Any]:
         rows = aligned_empty((len(indices), *self._shape), self._dtype)
@@ -92,7 +92,7 @@ class FileRows(MappedRows):
             self._read_whole(np.arange(start, stop), rows)
         elif rows.nbytes:
             self._read_parts(begin, rows)
-        return _column(rows)
+        return column_of_file(rows, self._path)
 
     def sample(self) -> NDArray[Any]:
         """A few rows from all over the file; none of rows that are huge."""
@@ -144,12 +144,12 @@ class Mapping(MappedRows):
     def gather(self, indices: Indices) -> Column:
         """Copies."""
         self._check(int(indices.min()), int(indices.max()))
-        return _column(self._array.take(indices, axis=0))
+        return column_of_file(self._array.take(indices, axis=0), self._path)
 
     def read(self, start: int, stop: int) -> Column:
         """Copies too: what is looked at later might not be there any more."""
         self._check(start, stop - 1)
-        return _column(self._array[start:stop].copy())
+        return column_of_file(self._array[start:stop].copy(), self._path)
 
     def sample(self) -> NDArray[Any]:
         """All of it is here."""
@@ -180,11 +180,12 @@ def _file_behind(array: NDArray[Any], mapped: "np.memmap[Any, Any]") -> FileRows
     return FileRows(file, os.fspath(mapped.filename), offset, array)
 
 
-def _column(rows: NDArray[Any]) -> Column:
+def column_of_file(rows: NDArray[Any], name: str) -> Column:
+    """A column of what was read from a file of that name. FileError if that is text with anything but characters."""
     if rows.dtype.kind == "U":
         codes = rows.reshape(-1).view(np.dtype(np.uint32).newbyteorder(rows.dtype.byteorder))
         if codes.max(initial=0) > sys.maxunicode:
-            raise DataError(f"a mapped file of {rows.dtype} holds {hex(codes.max())}, which is no character")
+            raise FileError(name, f"text of type {rows.dtype} holds {hex(codes.max())}, which is no character")
     return column_from_array(rows, owned=True)
 
 

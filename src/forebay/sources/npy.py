@@ -16,12 +16,13 @@ from typing import Any
 
 import numpy as np
 
-from forebay.block import LEAF, Block, Indices, TensorSpec, column_from_array
+from forebay.block import LEAF, Block, Indices, TensorSpec
 from forebay.errors import FileError
 from forebay.ledger import Lease
 from forebay.plan.node import UNKNOWN
 from forebay.run import Setup
 from forebay.sources.files import FileIndex, FileRows, FilesNode
+from forebay.sources.mapped import column_of_file
 from forebay.storage.files import Bytes, InputFile, open_file
 from forebay.storage.streams import Stream, open_stream
 from forebay.storage.zip_members import DEFLATED, STORED, Checksum, Member, MemberStream, stored_members
@@ -113,14 +114,15 @@ class _Rows(FileIndex):
         data = self._bytes(np.array([begin]), np.array([begin + (stop - start) * size]), stop - start)
         if self._layout.checksum is not None:
             self._layout.checksum.read(self._file, begin, data)
-        return _block(self._layout, data, stop - start)
+        return _block(self._file.path, self._layout, data, stop - start)
 
     def gather(self, rows: Indices) -> Block:
         """One read for each row."""
         if self._layout.checksum is not None:
             self._layout.checksum.compare(self._file)
         starts = rows * self._layout.row_bytes + self._layout.offset
-        return _block(self._layout, self._bytes(starts, starts + self._layout.row_bytes, len(rows)), len(rows))
+        data = self._bytes(starts, starts + self._layout.row_bytes, len(rows))
+        return _block(self._file.path, self._layout, data, len(rows))
 
     def _bytes(self, starts: Indices, stops: Indices, rows: int) -> Bytes:
         data = np.empty(rows * self._layout.row_bytes, np.uint8)
@@ -166,7 +168,7 @@ class _RowsInOrder(FileRows):
         elif self._layout.checksum is not None:
             self._layout.checksum.read(self._file, self._layout.offset + self.at * self._layout.row_bytes, data)
         self.at += rows
-        return _block(self._layout, data[: rows * self._layout.row_bytes], rows)
+        return _block(self._path, self._layout, data[: rows * self._layout.row_bytes], rows)
 
     def recover(self) -> bool:
         """Nothing behind a fault can be trusted."""
@@ -179,10 +181,10 @@ class _RowsInOrder(FileRows):
         self._lease.release()
 
 
-def _block(layout: Layout, data: Bytes, rows: int) -> Block:
+def _block(path: str, layout: Layout, data: Bytes, rows: int) -> Block:
     values = data.view(layout.dtype) if layout.dtype.itemsize else np.zeros(0, layout.dtype)
     values = values.reshape(rows, *layout.shape[1:])
-    return Block(LEAF, [column_from_array(values, owned=True)], rows)
+    return Block(LEAF, [column_of_file(values, path)], rows)
 
 
 def array_members(path: str) -> list[str]:
