@@ -13,8 +13,9 @@ namespace {
 struct Fields {
   const std::uint8_t* data;
   std::size_t size;
-  const std::size_t* ends;
+  const std::size_t* marks;
   std::size_t step;
+  bool quoted;
   std::uint8_t behind;  // What has to stand behind each of them.
   std::string_view missing;
 
@@ -22,20 +23,29 @@ struct Fields {
     const std::size_t length = end - begin;
     return length == 0 || (length == missing.size() && std::memcmp(data + begin, missing.data(), length) == 0);
   }
+
+  bool has_quotes(const std::size_t* at) const {
+    return data[at[0]] == kCsvQuote && at[0] == at[-1] + 1 && data[at[1]] == kCsvQuote && at[2] == at[1] + 1;
+  }
 };
 
-// Calls `take` with the start and the end of each field, and whether it is empty; how many until it says no, or
-// something else stands behind.
-template <class Take>
-std::size_t each(const Fields fields, std::size_t rows, Take take) {
-  const std::size_t* at = fields.ends;
+template <bool kQuoted, class Take>
+std::size_t each_of(const Fields fields, std::size_t rows, Take take) {
+  const std::size_t* at = fields.marks;
   for (std::size_t row = 0; row < rows; ++row, at += fields.step) {
-    const std::size_t begin = at[-1] + 1;
-    const std::size_t end = at[0];
-    if (fields.data[end] != fields.behind) return row;
+    if (fields.data[at[kQuoted ? 2 : 0]] != fields.behind || (kQuoted && !fields.has_quotes(at))) return row;
+    const std::size_t begin = at[kQuoted ? 0 : -1] + 1;
+    const std::size_t end = at[kQuoted ? 1 : 0];
     if (!take(row, begin, end, fields.is_empty(begin, end))) return row;
   }
   return rows;
+}
+
+// Calls `take` with the start and the end of each field, and whether it is empty; how many until it says no, or a
+// record is not like the first.
+template <class Take>
+std::size_t each(const Fields& fields, std::size_t rows, Take take) {
+  return fields.quoted ? each_of<true>(fields, rows, take) : each_of<false>(fields, rows, take);
 }
 
 FOREBAY_INLINE bool read(const std::uint8_t* data, std::size_t begin, std::size_t end, std::int64_t& out) {
@@ -70,9 +80,9 @@ constexpr std::size_t kShort = 32;
 
 std::size_t texts(const Fields& fields, std::size_t rows, const CsvColumn& column, std::int64_t* offsets,
                   Buffer<std::uint8_t>& bytes) {
-  const std::size_t longest = fields.ends[(rows - 1) * fields.step] - fields.ends[-1] + rows * column.bytes.size();
+  const std::size_t longest = fields.marks[(rows - 1) * fields.step + fields.quoted] - fields.marks[-1];
   const std::size_t before = bytes.size();
-  std::uint8_t* const first = bytes.extend(longest + kShort);
+  std::uint8_t* const first = bytes.extend(longest + rows * column.bytes.size() + kShort);
   std::uint8_t* to = first;
   const std::size_t good = each(fields, rows, [&](std::size_t row, std::size_t begin, std::size_t end, bool empty) {
     if (empty && column.required) return false;
@@ -101,9 +111,12 @@ std::size_t CsvParser::convert_run(const std::uint8_t* data, std::size_t size, c
   if (selected_.empty() ? run.fields != width : run.fields <= static_cast<std::size_t>(selected_.back())) return 0;
   std::size_t rows = run.rows;
   std::size_t next = 0;
+  const std::size_t* marks = run.marks;
   for (std::size_t number = 0; number < run.fields && rows > 0; ++number) {
+    const bool quoted = data[*marks] == kCsvQuote;
     const std::uint8_t behind = number + 1 == run.fields ? run.end : dialect_.delimiter;
-    const Fields fields{data, size, run.ends + number, run.step, behind, missing_};
+    const Fields fields{data, size, marks, run.step, quoted, behind, missing_};
+    marks += quoted ? 3 : 1;
     if (!selected_.empty() && (next == width || static_cast<std::size_t>(selected_[next]) != number)) {
       rows = each(fields, rows, [](std::size_t, std::size_t, std::size_t, bool) { return true; });
       continue;

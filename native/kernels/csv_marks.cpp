@@ -109,26 +109,30 @@ bool CsvMarks::more() {
 
 CsvRun CsvMarks::run(std::size_t start, std::size_t most) {
   find(start);
-  std::size_t last = 0;  // Of the first record's marks, so many are delimiters.
-  for (;; ++last) {
-    while (at_ + last == count_) {
-      if (!more()) return {};
+  // Of the first record. Where marks are changes when more of them are noted.
+  const auto mark = [this](std::size_t i) { return found_[at_ + i]; };
+  std::size_t fields = 0;
+  std::size_t last = 0;
+  for (std::size_t begin = start;; begin = mark(last++) + 1) {
+    if (!has(last)) return {};
+    if (mark(last) == begin && data_[begin] == kCsvQuote) {
+      if (!has(last + 2) || data_[mark(last + 1)] != kCsvQuote || mark(last + 2) != mark(last + 1) + 1) return {};
+      last += 2;
     }
-    if (data_[found_[at_ + last]] != dialect_.delimiter) break;
+    ++fields;
+    if (data_[mark(last)] != dialect_.delimiter) break;
   }
   std::size_t* ends = found_ + at_;
   const std::size_t at_hand = count_ - at_;
   ends[-1] = start - 1;
   const std::uint8_t end = data_[ends[last]];
-  if (end == '\n') return {ends, std::min(at_hand / (last + 1), most), last + 1, last + 1, end};
+  if (end == '\n') return {ends, std::min(at_hand / (last + 1), most), fields, last + 1, end};
   if (end != '\r') return {};
-  const auto is_followed = [&](std::size_t mark) {
-    return ends[mark + 1] == ends[mark] + 1 && data_[ends[mark + 1]] == '\n';
-  };
+  const auto is_followed = [&](std::size_t i) { return ends[i + 1] == ends[i] + 1 && data_[ends[i + 1]] == '\n'; };
   const std::size_t step = last + 2;
   std::size_t rows = 0;
   while (rows < most && (rows + 1) * step <= at_hand && is_followed(rows * step + last)) ++rows;
-  return {ends, rows, last + 1, step, end};
+  return {ends, rows, fields, step, end};
 }
 
 }  // namespace forebay

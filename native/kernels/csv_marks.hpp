@@ -7,18 +7,19 @@ namespace forebay {
 
 constexpr std::uint8_t kCsvQuote = '"';
 
-// Marks that may be those of records behind one another, with as many fields each and no quotes. Only of the first
-// that is certain: of others, a delimiter has to stand behind each field, and `end` behind the last. Field j of record
-// i ends at ends[i * step + j], and begins behind the mark before that.
+// Marks that may be those of records behind one another that are like the first: as many fields, quotes around the same
+// ones, and none inside. Of others than the first, whoever reads them has to look. Record i has `step` marks from
+// marks[i * step] on: what stands behind a field, after both of its quotes if it has some. What stands behind the last
+// is `end`, and for "\r\n" the second of them, which is known to be there, has a mark too.
 struct CsvRun {
-  const std::size_t* ends = nullptr;
+  const std::size_t* marks = nullptr;
   std::size_t rows = 0;
   std::size_t fields = 0;
   std::size_t step = 0;
   std::uint8_t end = 0;
 
   // Where the record behind so many of them begins.
-  std::size_t behind(std::size_t count) const { return ends[count * step - 1] + 1; }
+  std::size_t behind(std::size_t count) const { return marks[count * step - 1] + 1; }
 };
 
 // Goes forwards only. Marks are noted for a few kilobytes at a time, which stay in the processor's nearest cache until
@@ -31,9 +32,7 @@ class CsvMarks {
   // The first mark from `pos` on; the size of the data if there is none.
   std::size_t find(std::size_t pos) {
     for (;; ++at_) {
-      while (at_ == count_) {
-        if (!more()) return size_;
-      }
+      if (!has(0)) return size_;
       if (found_[at_] >= pos) return found_[at_];
     }
   }
@@ -51,6 +50,13 @@ class CsvMarks {
 
   // Goes on noting them; false if there is no more data, or no room.
   bool more();
+  // Whether there are more than so many at hand, or can be.
+  bool has(std::size_t count) {
+    while (count_ - at_ <= count) {
+      if (!more()) return false;
+    }
+    return true;
+  }
 
   const std::uint8_t* data_;
   std::size_t size_;

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import random
+import re
 import shutil
 import subprocess
 import sys
@@ -77,7 +78,7 @@ def corpus(folder: Path) -> list[str]:
     table = b'1,2,3.5,1e-7,"a ""b"",\r\n"\r\n-4,,NA,123456789012345678901234567890.5e-300,x\r7,8,0x1p3,inf,\n'
     plain = b"".join(b"%d,-%d,%d.%d,0.%017d,name %d\r\n" % (i, 7**i, i, 3**i, 11**i, i) for i in range(16))
     names = []
-    tables = [table, table[:40] + b"\n", plain, plain.replace(b"\r", b"")]
+    tables = [table, table[:40] + b"\n", plain, re.sub(rb"(name \d+)\r", rb'"\1"', plain)]
     images = [jpeg(70, 90), jpeg(33, 20, subsampling="4:4:4", restart_marker_blocks=2), jpeg(9, 30, mode="L")]
     inputs = [*examples, steps, examples[3] + examples[1], everything, *tables, b"", *images, footer()]
     for i, data in enumerate(inputs):

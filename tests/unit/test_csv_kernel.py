@@ -75,30 +75,36 @@ whole = st.from_regex(r"[-+]?[0-9]{1,9}", fullmatch=True)
 long_whole = st.from_regex(r"[-+]?0{0,20}[0-9]{1,18}", fullmatch=True)
 # float32 ends at 3e38.
 decimal = st.from_regex(r"[-+]?([0-9]{1,20}(\.[0-9]{0,22})?|\.[0-9]{1,22})(e[-+]?[0-9])?", fullmatch=True)
-text = st.text("abc 1.-", max_size=40)
+text = st.text("abc 1.-", max_size=40) | st.text('ab",\r\n', max_size=8)
 missing = st.sampled_from(["", "NA"])
 record = st.tuples(long_whole | missing, decimal | missing, decimal | missing, whole | missing, text)
+
+
+def written(field: str, quoted: bool) -> str:
+    return '"' + field.replace('"', '""') + '"' if quoted or set(field) & set('",\r\n') else field
 
 
 @few
 @given(
     rows=st.lists(record, min_size=1, max_size=40),
     ends=st.lists(st.sampled_from(["\n", "\r\n", "\r"]), min_size=1, max_size=3),
-    quoted=st.sets(st.integers(0, 200), max_size=3),
+    columns=st.sets(st.integers(0, 4), max_size=2),
+    others=st.sets(st.integers(0, 200), max_size=3),
     closed=st.booleans(),
 )
-def test_every_field_is_what_python_reads(rows: list[Any], ends: list[str], quoted: set[int], closed: bool) -> None:
-    data, number = "", 0
+def test_every_field_is_what_python_reads(
+    rows: list[Any], ends: list[str], columns: set[int], others: set[int], closed: bool
+) -> None:
+    data = ""
     for i, row in enumerate(rows):
-        for j, field in enumerate(row):
-            data += f'"{field}"' if number in quoted else field
-            data += "," if j < len(row) - 1 else ""
-            number += 1
+        data += ",".join(written(each, j in columns or i * len(row) + j in others) for j, each in enumerate(row))
         data += ends[i * len(ends) // len(rows)]
-    found, end = parsed(parser(), data.encode() if closed else data.rstrip("\r\n").encode())
-    assert end[:2] == (len(rows), len(data if closed else data.rstrip("\r\n")))
+    if not closed:
+        data = data.removesuffix("\n").removesuffix("\r")
+    found, end = parsed(parser(), data.encode())
+    assert end[:2] == (len(rows), len(data))
     for kind, column, texts in zip(TYPES, found, zip(*rows)):
-        assert all(same(kind, each, written) for each, written in zip(column, texts, strict=True)), (column, texts)
+        assert all(same(kind, each, field) for each, field in zip(column, texts, strict=True)), (column, texts)
 
 
 @few
@@ -221,6 +227,22 @@ def test_quotes_far_behind() -> None:
     assert found[0] == list(range(1000))
     assert found[1] == [i / 8 for i in range(1000)]
     assert found[2][699:702] == [b"name 699", b'name, with "quotes"\nand\r\nlines', b"name 701"]
+
+
+def test_quotes_around_all_fields_of_a_column() -> None:
+    names = [f"name {i}" for i in range(600)]
+    names[100], names[200], names[300], names[400] = "", "a, b", 'a "b"', "a\nb"
+    rows = [f'{i},{written(name, True)},"{i}.5"\n' for i, name in enumerate(names)]
+    rows[500], rows[501] = "500,name 500,500.5\n", '"501","name 501",501.5\n'
+    found, end = parsed(parser((INT64, BYTES, DOUBLE)), "".join(rows).encode())
+    assert (end[0], found[0]) == (600, list(range(600)))
+    assert found[1] == [value(BYTES, name) for name in names]
+    assert found[2] == [i + 0.5 for i in range(600)]
+    for bad in ('600,"a"b,1\n', '600,a"b",1\n', '600,"a"",1\n', '600,""a",1\n', '600, "a",1\n'):
+        some, end = parsed(parser((INT64, BYTES, DOUBLE)), "".join([*rows, bad, rows[0]]).encode())
+        _, alone = parsed(parser((INT64, BYTES, DOUBLE)), (bad + rows[0]).encode())
+        assert (end[0], end[3], end[4], some) == (600, alone[3], alone[4], found)
+        assert alone[3] != 0
 
 
 @pytest.mark.parametrize(
