@@ -2,6 +2,7 @@
 #include <utility>
 
 #include "csv_marks.hpp"
+#include "csv_numbers.hpp"
 
 namespace forebay {
 namespace {
@@ -33,14 +34,14 @@ bool walk(const std::uint8_t* data, std::size_t size, bool last, std::size_t at,
     if (dialect.quotes && pos < size && data[pos] == kCsvQuote) {
       begin = ++pos;
       for (;;) {
-        end = marks.find(pos);
-        while (end < size && data[end] != kCsvQuote) end = marks.find(end + 1);
-        if (end == size) {
+        const void* found = pos < size ? std::memchr(data + pos, kCsvQuote, size - pos) : nullptr;
+        if (found == nullptr) {
           if (!last) return false;
           note.set(CsvFault::kOpenQuote, field, first, size);
           record_end = at;
           return true;
         }
+        end = static_cast<std::size_t>(static_cast<const std::uint8_t*>(found) - data);
         pos = end + 1;
         if (pos == size) {
           if (!last) return false;
@@ -77,8 +78,9 @@ bool walk(const std::uint8_t* data, std::size_t size, bool last, std::size_t at,
   }
 }
 
-// Without the second of each pair of quotes.
-std::string undoubled(const std::uint8_t* field, std::size_t size) {
+// A field; if there are `doubled` quotes in it, without the second of each pair.
+std::string copied(const std::uint8_t* field, std::size_t size, bool doubled) {
+  if (!doubled) return std::string(reinterpret_cast<const char*>(field), size);
   std::string out;
   out.reserve(size);
   for (std::size_t i = 0; i < size; ++i) {
@@ -94,38 +96,39 @@ CsvParser::CsvParser(std::vector<CsvColumn> columns, std::vector<std::int64_t> s
                      std::string missing)
     : columns_(std::move(columns)), selected_(std::move(selected)), dialect_(dialect), missing_(std::move(missing)) {}
 
-CsvFault CsvParser::convert(const CsvColumn& column, const std::uint8_t* field, std::size_t size, std::size_t row,
-                            CsvValues& out) const {
-  const bool empty = size == 0 || (size == missing_.size() && std::memcmp(field, missing_.data(), size) == 0);
+CsvFault CsvParser::convert(const CsvColumn& column, const std::uint8_t* data, std::size_t begin, std::size_t end,
+                            std::size_t row, CsvValues& out) const {
+  const std::size_t size = end - begin;
+  const bool empty = size == 0 || (size == missing_.size() && std::memcmp(data + begin, missing_.data(), size) == 0);
   if (empty && column.required) return CsvFault::kMissing;
-  std::int64_t whole = column.whole;
+  bool good = true;
   switch (column.type) {
     case CsvType::kInt32:
-      if (!empty && !parse_whole(field, size, INT32_MIN, INT32_MAX, whole)) return CsvFault::kNoNumber;
-      out.int32s[row] = static_cast<std::int32_t>(whole);
+      out.int32s[row] = static_cast<std::int32_t>(column.whole);
+      good = empty || read(data, begin, end, out.int32s[row]);
       break;
     case CsvType::kInt64:
-      if (!empty && !parse_whole(field, size, INT64_MIN, INT64_MAX, whole)) return CsvFault::kNoNumber;
-      out.int64s[row] = whole;
+      out.int64s[row] = column.whole;
+      good = empty || read(data, begin, end, out.int64s[row]);
       break;
     case CsvType::kFloat:
       out.floats[row] = static_cast<float>(column.real);
-      if (!empty && !parse_real(field, size, out.floats[row])) return CsvFault::kNoNumber;
+      good = empty || read(data, begin, end, out.floats[row]);
       break;
     case CsvType::kDouble:
       out.doubles[row] = column.real;
-      if (!empty && !parse_real(field, size, out.doubles[row])) return CsvFault::kNoNumber;
+      good = empty || read(data, begin, end, out.doubles[row]);
       break;
     case CsvType::kBytes:
       if (empty) {
         out.bytes.append(reinterpret_cast<const std::uint8_t*>(column.bytes.data()), column.bytes.size());
       } else {
-        out.bytes.append(field, size);
+        out.bytes.append(data + begin, size);
       }
       out.offsets[row + 1] = static_cast<std::int64_t>(out.bytes.size());
       break;
   }
-  return CsvFault::kNone;
+  return good ? CsvFault::kNone : CsvFault::kNoNumber;
 }
 
 CsvEnd CsvParser::parse(const std::uint8_t* data, std::size_t size, bool last, std::size_t most,
@@ -155,6 +158,7 @@ CsvEnd CsvParser::parse(const std::uint8_t* data, std::size_t size, bool last, s
       marks.pass(run, rows);
       if (rows == run.rows) continue;
     }
+    marks.expect_quotes();
     Note note;
     std::size_t column = 0;
     std::int64_t fields = 0;
@@ -167,12 +171,13 @@ CsvEnd CsvParser::parse(const std::uint8_t* data, std::size_t size, bool last, s
         return;
       }
       CsvFault fault;
-      if (doubled) {
-        const std::string plain = undoubled(data + begin, stop - begin);
-        fault = convert(columns_[column], reinterpret_cast<const std::uint8_t*>(plain.data()), plain.size(),
+      if (doubled || stop == size) {
+        // A copy, behind which there is a byte.
+        const std::string own = copied(data + begin, stop - begin, doubled);
+        fault = convert(columns_[column], reinterpret_cast<const std::uint8_t*>(own.c_str()), 0, own.size(),
                         result.rows, out[column]);
       } else {
-        fault = convert(columns_[column], data + begin, stop - begin, result.rows, out[column]);
+        fault = convert(columns_[column], data, begin, stop, result.rows, out[column]);
       }
       if (fault != CsvFault::kNone) note.set(fault, static_cast<std::int64_t>(column), begin, stop);
       ++column;
@@ -203,8 +208,7 @@ CsvEnd csv_fields(const std::uint8_t* data, std::size_t size, bool last, CsvDial
   Note note;
   std::size_t end = 0;
   const auto take = [&](std::int64_t, std::size_t begin, std::size_t stop, bool doubled) {
-    fields.push_back(doubled ? undoubled(data + begin, stop - begin)
-                             : std::string(reinterpret_cast<const char*>(data) + begin, stop - begin));
+    fields.push_back(copied(data + begin, stop - begin, doubled));
   };
   if (size == 0) return result;
   CsvMarks marks(data, size, dialect);

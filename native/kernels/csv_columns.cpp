@@ -4,7 +4,7 @@
 #include <string_view>
 
 #include "csv_marks.hpp"
-#include "decimal.hpp"
+#include "csv_numbers.hpp"
 
 namespace forebay {
 namespace {
@@ -46,22 +46,6 @@ std::size_t each_of(const Fields fields, std::size_t rows, Take take) {
 template <class Take>
 std::size_t each(const Fields& fields, std::size_t rows, Take take) {
   return fields.quoted ? each_of<true>(fields, rows, take) : each_of<false>(fields, rows, take);
-}
-
-FOREBAY_INLINE bool read(const std::uint8_t* data, std::size_t begin, std::size_t end, std::int64_t& out) {
-  return plain_whole(data, begin, end, out) || parse_whole(data + begin, end - begin, INT64_MIN, INT64_MAX, out);
-}
-
-FOREBAY_INLINE bool read(const std::uint8_t* data, std::size_t begin, std::size_t end, std::int32_t& out) {
-  std::int64_t whole;
-  if (!read(data, begin, end, whole)) return false;
-  out = static_cast<std::int32_t>(whole);
-  return out == whole;
-}
-
-template <class T>
-FOREBAY_INLINE bool read(const std::uint8_t* data, std::size_t begin, std::size_t end, T& out) {
-  return plain_real(data, begin, end, out) || parse_real(data + begin, end - begin, out);
 }
 
 template <class T>

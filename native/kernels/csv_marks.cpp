@@ -91,7 +91,7 @@ bool CsvMarks::more() {
   count_ = 1 + left;
   const std::size_t before = next_;
   const Finder finder(dialect_);
-  const std::size_t until = next_ + std::min(size_ - next_, kPiece);
+  const std::size_t until = next_ + std::min(size_ - next_, piece_);
   for (; next_ < until && count_ + kStep <= kRoom; next_ += kStep) {
     std::uint64_t bits;
     if (size_ - next_ >= kStep) {

@@ -32,6 +32,7 @@ class CsvMarks {
   // The first mark from `pos` on; the size of the data if there is none.
   std::size_t find(std::size_t pos) {
     for (;; ++at_) {
+      if (at_ == count_ && next_ < pos) next_ = pos;
       if (!has(0)) return size_;
       if (found_[at_] >= pos) return found_[at_];
     }
@@ -42,10 +43,18 @@ class CsvMarks {
   CsvRun run(std::size_t start, std::size_t most);
 
   // Goes behind the first so many records of a run.
-  void pass(const CsvRun& run, std::size_t rows) { at_ += rows * run.step; }
+  void pass(const CsvRun& run, std::size_t rows) {
+    at_ += rows * run.step;
+    piece_ = kPiece;
+  }
+
+  // A record had to be read by itself. More of them may come, with long text in quotes, in which marks mean nothing:
+  // fewer are noted ahead.
+  void expect_quotes() { piece_ = kLeastPiece; }
 
  private:
   static constexpr std::size_t kPiece = 4096;
+  static constexpr std::size_t kLeastPiece = 128;
   static constexpr std::size_t kRoom = 4096;
 
   // Goes on noting them; false if there is no more data, or no room.
@@ -62,6 +71,7 @@ class CsvMarks {
   std::size_t size_;
   CsvDialect dialect_;
   std::size_t next_ = 0;  // Noted up to here.
+  std::size_t piece_ = kPiece;
   // Those at hand are from `at` to `count`. There is always one before, for where the first field begins.
   std::size_t at_ = 1;
   std::size_t count_ = 1;

@@ -87,8 +87,9 @@ class CsvParser {
   const std::vector<CsvColumn>& columns() const { return columns_; }
 
  private:
-  CsvFault convert(const CsvColumn& column, const std::uint8_t* field, std::size_t size, std::size_t row,
-                   CsvValues& out) const;
+  // Converts the field data[begin:end], behind which there is at least one byte more.
+  CsvFault convert(const CsvColumn& column, const std::uint8_t* data, std::size_t begin, std::size_t end,
+                   std::size_t row, CsvValues& out) const;
   // Converts records column by column, from `row` on; how many until one is at fault.
   std::size_t convert_run(const std::uint8_t* data, std::size_t size, const CsvRun& run, std::size_t row,
                           std::vector<CsvValues>& out) const;

@@ -229,6 +229,15 @@ def test_quotes_far_behind() -> None:
     assert found[2][699:702] == [b"name 699", b'name, with "quotes"\nand\r\nlines', b"name 701"]
 
 
+@pytest.mark.parametrize("length", [*range(0, 300, 13), 4000, 10_000])
+def test_long_text_in_quotes(length: int) -> None:
+    names = [("some, text\r\n" * (length // 12 + 1))[:length], "plain", '"' * (length % 50), "a,b"] * 20
+    rows = [f"{i},{written(name, False)},{i}.25\n" for i, name in enumerate(names)]
+    found, end = parsed(parser((INT64, BYTES, DOUBLE)), "".join(rows).encode())
+    assert end[0] == 80
+    assert found == [list(range(80)), [value(BYTES, name) for name in names], [i + 0.25 for i in range(80)]]
+
+
 def test_quotes_around_all_fields_of_a_column() -> None:
     names = [f"name {i}" for i in range(600)]
     names[100], names[200], names[300], names[400] = "", "a, b", 'a "b"', "a\nb"
