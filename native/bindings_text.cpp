@@ -50,6 +50,7 @@ End as_tuple(const CsvEnd& end) {
 
 CsvDialect dialect_of(int delimiter, bool quotes) {
   require(delimiter >= 0 && delimiter < 256, "a delimiter is one byte");
+  require(delimiter != '\n' && delimiter != '\r' && delimiter != '"', "a delimiter is no line end and no quote");
   return {static_cast<std::uint8_t>(delimiter), quotes};
 }
 
@@ -91,12 +92,9 @@ std::pair<nb::list, End> parse(const CsvParser& parser, Bytes data, bool last, s
       case CsvType::kFloat: columns.append(handed_over(each.floats, end.rows)); break;
       case CsvType::kDouble: columns.append(handed_over(each.doubles, end.rows)); break;
       case CsvType::kBytes: {
-        Buffer<std::int64_t> offsets;
-        offsets.push(0);
-        offsets.append(each.ends.data(), end.rows);
         // What a record at fault has left behind the last row does not count.
-        const auto size = static_cast<std::size_t>(offsets[end.rows]);
-        columns.append(nb::make_tuple(handed_over(each.bytes, size), handed_over(offsets, end.rows + 1)));
+        const auto size = static_cast<std::size_t>(each.offsets[end.rows]);
+        columns.append(nb::make_tuple(handed_over(each.bytes, size), handed_over(each.offsets, end.rows + 1)));
         break;
       }
     }

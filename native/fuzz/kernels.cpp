@@ -152,6 +152,41 @@ void lines(const std::vector<std::uint8_t>& data) {
   }
 }
 
+template <class T>
+bool equal_at(const Buffer<T>& one, std::size_t row, const Buffer<T>& other) {
+  return other.size() == 0 || std::memcmp(one.data() + row, other.data(), sizeof(T)) == 0;
+}
+
+// Records are read many at a time if they are alike; each of them comes out as it does alone.
+void csv_alone(const CsvParser& parser, const std::vector<std::uint8_t>& data, const std::vector<CsvValues>& all, const CsvEnd& end) {
+  std::size_t at = 0;
+  for (std::size_t row = 0; row <= end.rows; ++row) {
+    const std::vector<std::uint8_t> rest = own(data.data() + at, data.size() - at);
+    std::vector<CsvValues> out;
+    const CsvEnd one = parser.parse(rest.data(), rest.size(), true, 1, out);
+    if (row == end.rows) {
+      require(row == 64 || (one.rows == 0 && one.fault == end.fault && one.field == end.field), "a record is as bad alone");
+      require(row == 64 || end.fault == CsvFault::kNone || (at + one.start == end.start && at + one.record_end == end.record_end), "and in the same place");
+      break;
+    }
+    require(one.rows == 1, "a record is as good alone");
+    for (std::size_t i = 0; i < out.size(); ++i) {
+      const CsvValues& whole = all[i];
+      const CsvValues& value = out[i];
+      bool same = equal_at(whole.int32s, row, value.int32s) && equal_at(whole.int64s, row, value.int64s) &&
+                  equal_at(whole.floats, row, value.floats) && equal_at(whole.doubles, row, value.doubles);
+      if (value.offsets.size() != 0) {
+        const std::int64_t* offsets = whole.offsets.data() + row;
+        const auto size = static_cast<std::size_t>(offsets[1] - offsets[0]);
+        same = same && static_cast<std::int64_t>(size) == value.offsets.data()[1] &&
+               (size == 0 || std::memcmp(whole.bytes.data() + offsets[0], value.bytes.data(), size) == 0);
+      }
+      require(same, "a record has the same values alone");
+    }
+    at += one.consumed;
+  }
+}
+
 void csv(const std::vector<std::uint8_t>& data) {
   const CsvDialect dialect{',', data.size() % 2 == 0};
   const auto column = [](int type) {
@@ -170,6 +205,7 @@ void csv(const std::vector<std::uint8_t>& data) {
         require(end.start <= end.end && end.end <= data.size() && end.record_end <= data.size(), "a fault lies in the data");
       }
       rows[last] = end.rows;
+      if (last) csv_alone(*parser, data, out, end);
     }
     require(rows[0] <= rows[1], "what is whole without the end is whole with it");
   }

@@ -53,6 +53,9 @@ class Buffer {
     return end;
   }
 
+  // Only the first `size` are left.
+  void cut(std::size_t size) { size_ = size; }
+
   void push(T value) { *extend(1) = value; }
 
   void append(const T* values, std::size_t count) {

@@ -1,45 +1,11 @@
 #include <cstring>
 #include <utility>
 
-#include "text.hpp"
-
-#if defined(__SSE2__)
-#include <emmintrin.h>
-#endif
+#include "csv_marks.hpp"
+#include "csv_numbers.hpp"
 
 namespace forebay {
 namespace {
-
-constexpr std::uint8_t kQuote = '"';
-
-// The bytes at which an unquoted field has to be looked at.
-struct Special {
-  bool is[256] = {};
-
-  explicit Special(CsvDialect dialect) : delimiter_(dialect.delimiter) {
-    is[dialect.delimiter] = is['\n'] = is['\r'] = is[kQuote] = true;
-  }
-
-  // The first of them from `pos` on; `size` if there is none.
-  std::size_t find(const std::uint8_t* data, std::size_t size, std::size_t pos) const {
-#if defined(__SSE2__)
-    const auto all = [](std::uint8_t byte) { return _mm_set1_epi8(static_cast<char>(byte)); };
-    const __m128i delimiter = all(delimiter_), feed = all('\n'), back = all('\r'), quote = all(kQuote);
-    for (; pos + 16 <= size; pos += 16) {
-      const __m128i some = _mm_loadu_si128(reinterpret_cast<const __m128i*>(data + pos));
-      const __m128i ends = _mm_or_si128(_mm_cmpeq_epi8(some, feed), _mm_cmpeq_epi8(some, back));
-      const __m128i others = _mm_or_si128(_mm_cmpeq_epi8(some, delimiter), _mm_cmpeq_epi8(some, quote));
-      const auto found = static_cast<unsigned>(_mm_movemask_epi8(_mm_or_si128(ends, others)));
-      if (found != 0) return pos + static_cast<std::size_t>(__builtin_ctz(found));
-    }
-#endif
-    while (pos < size && !is[data[pos]]) ++pos;
-    return pos;
-  }
-
- private:
-  std::uint8_t delimiter_;
-};
 
 // The first thing that is wrong with a record; what comes behind it is only looked at for where the record ends.
 struct Note {
@@ -57,7 +23,7 @@ struct Note {
 // data. `take` gets the number of each field, its bytes, and whether there are doubled quotes in it.
 template <class Take>
 bool walk(const std::uint8_t* data, std::size_t size, bool last, std::size_t at, CsvDialect dialect,
-          const Special& special, Note& note, std::size_t& record_end, Take&& take) {
+          CsvMarks& marks, Note& note, std::size_t& record_end, Take&& take) {
   std::size_t pos = at;
   for (std::int64_t field = 0;; ++field) {
     const std::size_t first = pos;
@@ -65,10 +31,10 @@ bool walk(const std::uint8_t* data, std::size_t size, bool last, std::size_t at,
     std::size_t end = pos;
     bool doubled = false;
     bool good = true;
-    if (dialect.quotes && pos < size && data[pos] == kQuote) {
+    if (dialect.quotes && pos < size && data[pos] == kCsvQuote) {
       begin = ++pos;
       for (;;) {
-        const void* found = pos < size ? std::memchr(data + pos, kQuote, size - pos) : nullptr;
+        const void* found = pos < size ? std::memchr(data + pos, kCsvQuote, size - pos) : nullptr;
         if (found == nullptr) {
           if (!last) return false;
           note.set(CsvFault::kOpenQuote, field, first, size);
@@ -83,7 +49,7 @@ bool walk(const std::uint8_t* data, std::size_t size, bool last, std::size_t at,
         }
         const std::uint8_t next = data[pos];
         if (next == dialect.delimiter || next == '\n' || next == '\r') break;
-        if (next == kQuote) {
+        if (next == kCsvQuote) {
           doubled = true;
         } else {
           note.set(CsvFault::kStrayQuote, field, end, end + 1);
@@ -92,19 +58,15 @@ bool walk(const std::uint8_t* data, std::size_t size, bool last, std::size_t at,
         ++pos;
       }
     } else {
-      for (pos = special.find(data, size, pos); pos < size; pos = special.find(data, size, pos + 1)) {
-        const std::uint8_t c = data[pos];
-        if (c == dialect.delimiter || c == '\n' || c == '\r') break;
-        if (c == kQuote && dialect.quotes) {
-          note.set(CsvFault::kQuoteInside, field, pos, pos + 1);
-          good = false;
-        }
+      for (pos = marks.find(pos); pos < size && data[pos] == kCsvQuote; pos = marks.find(pos + 1)) {
+        note.set(CsvFault::kQuoteInside, field, pos, pos + 1);
+        good = false;
       }
       if (pos == size && !last) return false;
       end = pos;
     }
     // A carriage return may have its line feed behind the data.
-    if (pos + 1 == size && !last && data[pos] == '\r' && dialect.delimiter != '\r') return false;
+    if (pos + 1 == size && !last && data[pos] == '\r') return false;
     if (good && note.fault == CsvFault::kNone) take(field, begin, end, doubled);
     if (pos < size && data[pos] == dialect.delimiter) {
       ++pos;
@@ -116,13 +78,14 @@ bool walk(const std::uint8_t* data, std::size_t size, bool last, std::size_t at,
   }
 }
 
-// Without the second of each pair of quotes.
-std::string undoubled(const std::uint8_t* field, std::size_t size) {
+// A field; if there are `doubled` quotes in it, without the second of each pair.
+std::string copied(const std::uint8_t* field, std::size_t size, bool doubled) {
+  if (!doubled) return std::string(reinterpret_cast<const char*>(field), size);
   std::string out;
   out.reserve(size);
   for (std::size_t i = 0; i < size; ++i) {
     out.push_back(static_cast<char>(field[i]));
-    if (field[i] == kQuote) ++i;
+    if (field[i] == kCsvQuote) ++i;
   }
   return out;
 }
@@ -133,38 +96,39 @@ CsvParser::CsvParser(std::vector<CsvColumn> columns, std::vector<std::int64_t> s
                      std::string missing)
     : columns_(std::move(columns)), selected_(std::move(selected)), dialect_(dialect), missing_(std::move(missing)) {}
 
-CsvFault CsvParser::convert(const CsvColumn& column, const std::uint8_t* field, std::size_t size, std::size_t row,
-                            CsvValues& out) const {
-  const bool empty = size == 0 || (size == missing_.size() && std::memcmp(field, missing_.data(), size) == 0);
+CsvFault CsvParser::convert(const CsvColumn& column, const std::uint8_t* data, std::size_t begin, std::size_t end,
+                            std::size_t row, CsvValues& out) const {
+  const std::size_t size = end - begin;
+  const bool empty = size == 0 || (size == missing_.size() && std::memcmp(data + begin, missing_.data(), size) == 0);
   if (empty && column.required) return CsvFault::kMissing;
-  std::int64_t whole = column.whole;
+  bool good = true;
   switch (column.type) {
     case CsvType::kInt32:
-      if (!empty && !parse_whole(field, size, INT32_MIN, INT32_MAX, whole)) return CsvFault::kNoNumber;
-      out.int32s[row] = static_cast<std::int32_t>(whole);
+      out.int32s[row] = static_cast<std::int32_t>(column.whole);
+      good = empty || read(data, begin, end, out.int32s[row]);
       break;
     case CsvType::kInt64:
-      if (!empty && !parse_whole(field, size, INT64_MIN, INT64_MAX, whole)) return CsvFault::kNoNumber;
-      out.int64s[row] = whole;
+      out.int64s[row] = column.whole;
+      good = empty || read(data, begin, end, out.int64s[row]);
       break;
     case CsvType::kFloat:
       out.floats[row] = static_cast<float>(column.real);
-      if (!empty && !parse_real(field, size, out.floats[row])) return CsvFault::kNoNumber;
+      good = empty || read(data, begin, end, out.floats[row]);
       break;
     case CsvType::kDouble:
       out.doubles[row] = column.real;
-      if (!empty && !parse_real(field, size, out.doubles[row])) return CsvFault::kNoNumber;
+      good = empty || read(data, begin, end, out.doubles[row]);
       break;
     case CsvType::kBytes:
       if (empty) {
         out.bytes.append(reinterpret_cast<const std::uint8_t*>(column.bytes.data()), column.bytes.size());
       } else {
-        out.bytes.append(field, size);
+        out.bytes.append(data + begin, size);
       }
-      out.ends[row] = static_cast<std::int64_t>(out.bytes.size());
+      out.offsets[row + 1] = static_cast<std::int64_t>(out.bytes.size());
       break;
   }
-  return CsvFault::kNone;
+  return good ? CsvFault::kNone : CsvFault::kNoNumber;
 }
 
 CsvEnd CsvParser::parse(const std::uint8_t* data, std::size_t size, bool last, std::size_t most,
@@ -181,12 +145,20 @@ CsvEnd CsvParser::parse(const std::uint8_t* data, std::size_t size, bool last, s
       case CsvType::kInt64: out[i].int64s.extend(most); break;
       case CsvType::kFloat: out[i].floats.extend(most); break;
       case CsvType::kDouble: out[i].doubles.extend(most); break;
-      case CsvType::kBytes: out[i].ends.extend(most); break;
+      case CsvType::kBytes: *out[i].offsets.extend(most + 1) = 0; break;
     }
   }
   CsvEnd result{0, 0, CsvStop::kRows, CsvFault::kNone, 0, 0, 0, 0};
-  const Special special(dialect_);
+  CsvMarks marks(data, size, dialect_);
   while (result.rows < most && result.consumed < size) {
+    const CsvRun run = marks.run(result.consumed, most - result.rows);
+    if (const std::size_t rows = convert_run(data, size, run, result.rows, out); rows > 0) {
+      result.rows += rows;
+      result.consumed = run.behind(rows);
+      marks.pass(run, rows);
+      if (rows == run.rows) continue;
+    }
+    marks.expect_quotes();
     Note note;
     std::size_t column = 0;
     std::int64_t fields = 0;
@@ -199,17 +171,18 @@ CsvEnd CsvParser::parse(const std::uint8_t* data, std::size_t size, bool last, s
         return;
       }
       CsvFault fault;
-      if (doubled) {
-        const std::string plain = undoubled(data + begin, stop - begin);
-        fault = convert(columns_[column], reinterpret_cast<const std::uint8_t*>(plain.data()), plain.size(),
+      if (doubled || stop == size) {
+        // A copy, behind which there is a byte.
+        const std::string own = copied(data + begin, stop - begin, doubled);
+        fault = convert(columns_[column], reinterpret_cast<const std::uint8_t*>(own.c_str()), 0, own.size(),
                         result.rows, out[column]);
       } else {
-        fault = convert(columns_[column], data + begin, stop - begin, result.rows, out[column]);
+        fault = convert(columns_[column], data, begin, stop, result.rows, out[column]);
       }
       if (fault != CsvFault::kNone) note.set(fault, static_cast<std::int64_t>(column), begin, stop);
       ++column;
     };
-    if (!walk(data, size, last, result.consumed, dialect_, special, note, end, take)) {
+    if (!walk(data, size, last, result.consumed, dialect_, marks, note, end, take)) {
       result.stop = CsvStop::kMore;
       break;
     }
@@ -235,11 +208,11 @@ CsvEnd csv_fields(const std::uint8_t* data, std::size_t size, bool last, CsvDial
   Note note;
   std::size_t end = 0;
   const auto take = [&](std::int64_t, std::size_t begin, std::size_t stop, bool doubled) {
-    fields.push_back(doubled ? undoubled(data + begin, stop - begin)
-                             : std::string(reinterpret_cast<const char*>(data) + begin, stop - begin));
+    fields.push_back(copied(data + begin, stop - begin, doubled));
   };
   if (size == 0) return result;
-  if (!walk(data, size, last, 0, dialect, Special(dialect), note, end, take)) {
+  CsvMarks marks(data, size, dialect);
+  if (!walk(data, size, last, 0, dialect, marks, note, end, take)) {
     result.stop = CsvStop::kMore;
   } else if (note.fault != CsvFault::kNone) {
     result.stop = CsvStop::kFault;

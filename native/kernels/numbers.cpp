@@ -1,5 +1,5 @@
-// Numbers in text. Short decimals are computed outright, which is exact as long as their digits and the power of ten
-// are exact; others go to the standard library.
+// Numbers in text. Decimals are computed outright where that is certain to be the nearest number; others go to the
+// standard library.
 #include <locale.h>
 #include <stdlib.h>
 
@@ -8,6 +8,7 @@
 #include <string>
 #include <type_traits>
 
+#include "decimal.hpp"
 #include "text.hpp"
 
 namespace forebay {
@@ -38,22 +39,6 @@ void trim(const std::uint8_t*& text, std::size_t& size) {
   while (size > 0 && is_space(*text)) ++text, --size;
   while (size > 0 && is_space(text[size - 1])) --size;
 }
-
-constexpr double kTens[] = {1e0,  1e1,  1e2,  1e3,  1e4,  1e5,  1e6,  1e7,  1e8,  1e9,  1e10, 1e11,
-                            1e12, 1e13, 1e14, 1e15, 1e16, 1e17, 1e18, 1e19, 1e20, 1e21, 1e22};
-
-template <class T>
-struct Exact;  // The whole numbers, and the powers of ten, that a type holds without rounding.
-template <>
-struct Exact<float> {
-  static constexpr std::uint64_t kDigits = std::uint64_t{1} << 24;
-  static constexpr int kPower = 10;
-};
-template <>
-struct Exact<double> {
-  static constexpr std::uint64_t kDigits = std::uint64_t{1} << 53;
-  static constexpr int kPower = 22;
-};
 
 // Whatever the program's locale is, a decimal point is a point.
 locale_t plain_locale() {
@@ -103,13 +88,18 @@ bool parse_decimal(const std::uint8_t* text, std::size_t size, T& out) {
   }
   // Not a decimal all through: hexadecimal, or no number.
   if (i != size) return parse_any(text, size, out);
-  // 19 digits fit into 64 bits, whatever they are.
-  if (counted <= 19 && digits <= Exact<T>::kDigits && power <= Exact<T>::kPower && power >= -Exact<T>::kPower) {
-    const T whole = static_cast<T>(digits);
-    const T ten = static_cast<T>(kTens[power < 0 ? -power : power]);
-    const T value = power < 0 ? whole / ten : whole * ten;
-    out = negative ? -value : value;
-    return true;
+  if (counted <= kMostDigits) {
+    if (digits <= Exact<T>::kWhole && power <= Exact<T>::kPower && power >= -Exact<T>::kPower) {
+      const T whole = static_cast<T>(digits);
+      const T ten = Exact<T>::kTens[static_cast<std::size_t>(power < 0 ? -power : power)];
+      out = with_sign(power < 0 ? whole / ten : whole * ten, negative);
+      return true;
+    }
+    T value;
+    if (power <= 0 && power >= -kMostInverse && divide_by_ten(digits, static_cast<std::size_t>(-power), value)) {
+      out = with_sign(value, negative);
+      return true;
+    }
   }
 #if defined(__cpp_lib_to_chars) && __cpp_lib_to_chars >= 201611L
   const char* begin = reinterpret_cast<const char*>(text);

@@ -23,7 +23,7 @@ Lines scan_lines(const std::uint8_t* data, std::size_t size, bool last, std::siz
 enum class CsvType : int { kInt32 = 0, kInt64 = 1, kFloat = 2, kDouble = 3, kBytes = 4 };
 
 struct CsvDialect {
-  std::uint8_t delimiter;
+  std::uint8_t delimiter;  // Neither a line end nor a quote.
   bool quotes;
 };
 
@@ -62,15 +62,17 @@ struct CsvEnd {
   std::size_t record_end;   // Where the next record begins; where this one does if its quotes are never closed.
 };
 
-// The values of one column. Numbers have room for all rows; of bytes, row i ends at ends[i].
+// The values of one column. Numbers have room for all rows; of bytes, row i is from offsets[i] to offsets[i + 1].
 struct CsvValues {
   Buffer<std::uint8_t> bytes;
-  Buffer<std::int64_t> ends;
+  Buffer<std::int64_t> offsets;
   Buffer<std::int32_t> int32s;
   Buffer<std::int64_t> int64s;
   Buffer<float> floats;
   Buffer<double> doubles;
 };
+
+struct CsvRun;
 
 // Parses records into columns. Fields with the numbers in `selected`, which rise, are the columns; all fields if it is
 // empty. tf.data's rules: records end with "\n", "\r\n" or "\r"; an empty line is a record of one empty field; a field
@@ -85,8 +87,12 @@ class CsvParser {
   const std::vector<CsvColumn>& columns() const { return columns_; }
 
  private:
-  CsvFault convert(const CsvColumn& column, const std::uint8_t* field, std::size_t size, std::size_t row,
-                   CsvValues& out) const;
+  // Converts the field data[begin:end], behind which there is at least one byte more.
+  CsvFault convert(const CsvColumn& column, const std::uint8_t* data, std::size_t begin, std::size_t end,
+                   std::size_t row, CsvValues& out) const;
+  // Converts records column by column, from `row` on; how many until one is at fault.
+  std::size_t convert_run(const std::uint8_t* data, std::size_t size, const CsvRun& run, std::size_t row,
+                          std::vector<CsvValues>& out) const;
 
   std::vector<CsvColumn> columns_;
   std::vector<std::int64_t> selected_;

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import random
+import re
 import shutil
 import subprocess
 import sys
@@ -21,8 +22,8 @@ from images import jpeg
 
 ROOT = Path(__file__).parents[2]
 NAMES = (
-    *("crc32c", "csv", "example", "example_template", "example_write", "huffman", "idct", "jpeg", "jpeg_frame"),
-    *("jpeg_resize", "lines", "memory", "numbers", "parquet_footer", "records", "resize"),
+    *("crc32c", "csv", "csv_columns", "csv_marks", "example", "example_template", "example_write", "huffman", "idct"),
+    *("jpeg", "jpeg_frame", "jpeg_resize", "lines", "memory", "numbers", "parquet_footer", "records", "resize"),
 )
 KERNELS = [ROOT / "native/kernels" / f"{name}.cpp" for name in NAMES]
 SANITIZERS = ["-fsanitize=address,undefined", "-fno-sanitize-recover=all", "-g", "-O1"]
@@ -32,12 +33,13 @@ def compiler() -> str | None:
     return shutil.which("g++") or shutil.which("clang++")
 
 
-def build(folder: Path, libfuzzer: bool = False) -> Path:
-    """The target, with AddressSanitizer and UBSan in it."""
+def build(folder: Path, libfuzzer: bool = False, portable: bool = False) -> Path:
+    """The target, with AddressSanitizer and UBSan in it; with `portable`, as for other processors than x86-64."""
     target = folder / "kernels"
     found = shutil.which("clang++") if libfuzzer else compiler()
     assert found is not None
     own = ["-fsanitize=fuzzer"] if libfuzzer else ["-DFOREBAY_STANDALONE"]
+    own += ["-U__SSE2__"] * portable
     sources = [ROOT / "native/fuzz/kernels.cpp", *KERNELS]
     command = [found, "-std=c++17", *SANITIZERS, *own, f"-I{ROOT / 'native/kernels'}", *map(str, sources), "-o", target]
     subprocess.run(command, check=True)
@@ -74,8 +76,9 @@ def corpus(folder: Path) -> list[str]:
     offsets = np.cumsum([0, *map(len, examples)])
     everything = framed(np.frombuffer(b"".join(examples), np.uint8), offsets).tobytes()
     table = b'1,2,3.5,1e-7,"a ""b"",\r\n"\r\n-4,,NA,123456789012345678901234567890.5e-300,x\r7,8,0x1p3,inf,\n'
+    plain = b"".join(b"%d,-%d,%d.%d,0.%017d,name %d\r\n" % (i, 7**i, i, 3**i, 11**i, i) for i in range(16))
     names = []
-    tables = [table, table[:40] + b"\n"]
+    tables = [table, table[:40] + b"\n", plain, re.sub(rb"(name \d+)\r", rb'"\1"', plain)]
     images = [jpeg(70, 90), jpeg(33, 20, subsampling="4:4:4", restart_marker_blocks=2), jpeg(9, 30, mode="L")]
     inputs = [*examples, steps, examples[3] + examples[1], everything, *tables, b"", *images, footer()]
     for i, data in enumerate(inputs):
