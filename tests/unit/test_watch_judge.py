@@ -205,6 +205,20 @@ def test_a_leak_behind_a_buffer_is_found() -> None:
     assert kind(level(400) + held + np.arange(400) * 0.1 * MIB, held=held) == "leak"
 
 
+def test_what_a_dataset_comes_to_keep_in_its_first_epochs_is_left_open() -> None:
+    held = np.full(900, 10.0 * MIB)
+    assert kind(level(900) + np.linspace(0, 8 * MIB, 900), 300, held) == "unclear"
+    assert kind(level(900) + np.linspace(0, 30 * MIB, 900), 300, held) == "leak"
+    assert kind(level(900) + np.linspace(0, 8 * MIB, 900), 300) == "leak"  # Of somebody else's.
+    assert kind(level(900) + np.linspace(0, 8 * MIB, 900), 90, held) == "leak"  # Over ten epochs.
+
+
+def test_the_memory_before_the_first_epoch_does_not_count_as_growth_of_all() -> None:
+    epoch = np.concatenate([np.zeros(20), np.linspace(0, 40, 280)]) * MIB
+    filled = np.concatenate([[-40 * MIB], np.zeros(899)])
+    assert kind(level(900) + np.tile(epoch, 3) + filled, 300) != "leak"
+
+
 def test_a_buffer_that_drains_under_level_memory_is_no_leak() -> None:
     held = np.arange(400, 0, -1) * 0.1 * MIB
     assert kind(level(400) + 40 * MIB, held=held) != "leak"

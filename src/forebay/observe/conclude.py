@@ -95,6 +95,8 @@ def _reason(judged: Judgement, in_children: bool, evidence: Evidence) -> str:
         return "too few steps to tell; about thirty are needed after warm-up"
     if course == "slowing":
         return "memory still grows, but more and more slowly; a longer run will tell"
+    if judged.kind == "unclear" and course == "rising":
+        return "memory grows, by no more yet than datasets may keep for their blocks; eight epochs or more will tell"
     if judged.kind == "unclear":
         return "memory rose in a few jumps; a longer run will tell whether there are more"
     if grown > 4 << 20:

@@ -10,8 +10,9 @@ A series *rises lastingly* if, after warm-up (the first epoch if a second has en
 
 A **leak** is a lasting rise both of the process and of what remains of it when the buffers of running Forebay datasets
 are taken off. If only the former rises, or if these buffers make up most of the highest growth since the watch began,
-it is **growth** with a known end. A rise that slows down or came in a few jumps is **unclear**. All else is a
-**plateau**, however high: an allocator that keeps freed memory, for example.
+it is **growth** with a known end. A rise that slows down or came in a few jumps is **unclear**, and so is one of less
+than 12 MiB beside a running dataset, as long as there are too few epochs to compare. All else is a **plateau**, however
+high: an allocator that keeps freed memory, for example.
 """
 
 from dataclasses import dataclass
@@ -24,6 +25,8 @@ from forebay.observe.trend import GROUPS, Trend, grouped, mann_kendall, trend
 from forebay.observe.verdict import Kind
 
 FLOOR = 2 << 20  # Interpreters take and return memory a mebibyte at a time; less than two such is not worth a word.
+# What datasets, and allocators below them, come to keep for their next blocks in the first epochs.
+_OWN = 12 << 20
 _SHARE = 0.5  # Of all growth, for buffers to be the explanation.
 _WARM_UP = 0.25
 _EPOCHS = 8  # From so many on, epochs are the groups: the first is warm-up, and seven make a test with some power.
@@ -72,6 +75,8 @@ def judge(memory: Series, unexplained: Series, grown: int, held: int) -> Judgeme
     if found.course == "short":
         return Judgement("unclear", found)
     if found.course == "rising" and rest.course == "rising":
+        if rest.trend is not None and held and rest.trend.rise < _OWN and len(memory.epochs) < _EPOCHS:
+            return Judgement("unclear", rest)
         return Judgement("leak", rest if rest.confidence < found.confidence else found)
     buffers_explain = grown > 2 * FLOOR and held >= _SHARE * grown
     if found.course != "level":
@@ -131,6 +136,9 @@ def _carried_over(series: Series, line: Trend) -> bool:
     lows = series.epochs.low
     if len(lows) < 2 or len(lows) >= _EPOCHS:
         return True
+    if len(lows) > 2:
+        # The first begins before there is anything.
+        lows = lows[1:]
     between = float(lows[-1] - lows[0]) / (len(lows) - 1)
     return between >= 0.5 * line.slope * series.steps_per_epoch
 
