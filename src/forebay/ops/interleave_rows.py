@@ -69,7 +69,7 @@ class InterleavedRows(Operator):
         self._saved: list[SavedSlot] = []  # Of the cursor to begin at, until the first pull.
         self._slot = 0
         self._done = 0  # Rows of the turn of `_slot` that have been given.
-        self._woven = Woven(setup.ledger.lease(str(site)))
+        self._woven = Woven(setup.ledger.lease(str(site)), self._unit)
         self._state_due = True
         self.tuned_workers = self._threads.wanted
         self.most_workers = min(
