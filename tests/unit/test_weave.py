@@ -14,7 +14,7 @@ from forebay._native import weave_ranges
 from forebay.block import LEAF, Block
 from forebay.block.spans import Spans
 from forebay.block.strings import Strings
-from forebay.errors import FileError
+from forebay.errors import FileError, FunctionError
 from forebay.ledger import Ledger
 from forebay.ops.interleave_rows import InterleavedRows
 from forebay.ops.interleave_schedule import ENDLESS, Cycle
@@ -206,3 +206,41 @@ def test_no_buffer_is_kept_for_a_few_rows(tmp_path: Path, monkeypatch: pytest.Mo
     rows = sum(len(batch) for batch in dataset.with_options(fb.Options(block_bytes=1 << 18)))
     assert rows == 16_000
     assert left.count(0) > len(left) // 2
+
+
+@pytest.mark.parametrize("fails", ["input", "function"])
+def test_what_cannot_be_opened_fails_in_its_turn(tmp_path: Path, fails: str) -> None:
+    names, _ = files(tmp_path)
+
+    def paths() -> Any:
+        yield from names[:2]
+        if fails == "input":
+            raise ValueError("no more")
+        yield ""
+
+    def read(name: Any) -> Any:
+        if not name:
+            raise ValueError("no more")
+        return fb.TFRecordDataset(name)
+
+    it = iter(fb.Dataset.from_generator(paths).interleave(read, cycle_length=3))
+    assert [next(it)[:4] for _ in range(2)] == [b"0-0 ", b"1-0 "]
+    with pytest.raises(FunctionError, match="no more"):
+        next(it)
+
+
+def test_all_files_are_opened_for_the_first_batch(tmp_path: Path, waited: list[int]) -> None:
+    names, expected = files(tmp_path)
+    blocks: list[int] = []
+    weave = InterleavedRows._weave
+
+    dataset = interleaved([name for name, size in zip(names, SIZES) if size], 1 << 20).batch(60)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(InterleavedRows, "_weave", lambda self: blocks.append(0) or weave(self))
+        it = iter(dataset)
+        assert list(next(it)) == expected[:60]
+    assert len(blocks) == 1
+    state = it.state_dict()
+    again = iter(dataset)
+    again.load_state_dict(state)
+    assert [list(batch) for batch in again] == [list(batch) for batch in it]
