@@ -11,7 +11,7 @@ from forebay.run.cpus import available_cpus
 
 # The allocator keeps about this much for good, as we do for the next epoch: pages of less cost more to have back than
 # they are worth.
-WORTH_IT = 12 << 20
+WORTH_IT = 16 << 20
 
 
 # Of glibc's mallopt().
