@@ -72,6 +72,17 @@ def test_sizes_that_take_turns_stay_and_one_out_of_use_goes() -> None:
     assert clear_spare() == 2 * SIZE
 
 
+def test_memory_stays_for_the_next_epoch_unless_an_iterator_is_closed_early() -> None:
+    clear_spare()
+    dataset = Dataset.from_tensor_slices(np.zeros((4000, 128))).shuffle(500, seed=3).batch(16)
+    for _ in dataset:
+        pass
+    assert clear_spare() > 0
+    with iter(dataset) as it:
+        next(it)
+    assert clear_spare() == 0
+
+
 def test_memory_begins_at_a_page_and_its_place_is_used_again() -> None:
     """Also where the C library has long put such arrays into its heap, with small objects made in between."""
     kept: list[Any] = []

@@ -14,7 +14,10 @@ from forebay._native import weave_ranges
 from forebay.block import LEAF, Block
 from forebay.block.spans import Spans
 from forebay.block.strings import Strings
-from forebay.errors import FileError
+from forebay.errors import FileError, FunctionError
+from forebay.ledger import Ledger
+from forebay.ops.interleave_rows import InterleavedRows
+from forebay.ops.interleave_schedule import ENDLESS, Cycle
 from forebay.ops.interleave_woven import Woven
 from forebay.run.weave import shares, woven
 
@@ -153,3 +156,91 @@ def test_what_waits_is_let_go_of(tmp_path: Path, waited: list[int]) -> None:
     assert it.ledger.held > 0
     it.close()
     assert it.ledger.held == 0
+
+
+@given(rows=st.integers(1, 500), limit=st.integers(1, 60), unit=st.integers(1, 7))
+def test_what_was_woven_comes_in_blocks_that_are_alike(rows: int, limit: int, unit: int) -> None:
+    limit = -(-limit // unit) * unit
+    ledger = Ledger(1 << 20)
+    waiting = Woven(ledger.lease("woven"), unit)
+    words = [b"%d" % row for row in range(rows)]
+    blocks = [waiting.first(Block(LEAF, [spans(words)], rows), limit)]
+    while (block := waiting.next(limit)) is not None:
+        blocks.append(block)
+    assert [word for block in blocks for word in block.elements()] == words
+    sizes = [block.rows for block in blocks]
+    assert all(size % unit == 0 for size in sizes[:-1])
+    assert max(sizes) <= limit + limit // 8 + unit
+    assert all(size >= sizes[0] - unit for size in sizes[:-1])
+    assert ledger.held == 0
+
+
+@pytest.mark.parametrize(
+    ("slots", "turn", "unit", "even"),
+    [(10, 1, 256, 128), (16, 1, 32, 2), (3, 4, 6, 4), (5, 2, 1, 2), (1, ENDLESS, 8, 1)],
+)
+def test_even_blocks_of_all_slots_are_whole_batches(slots: int, turn: int, unit: int, even: int) -> None:
+    assert Cycle(slots, turn, 0, False).even(unit) == even
+    assert turn == ENDLESS or even * slots % unit == even % turn == 0
+
+
+def test_no_buffer_is_kept_for_a_few_rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Files give as many rows each as make whole batches together, so that all of them are put in order at once."""
+    names = [str(tmp_path / f"{i}.tfrecord") for i in range(4)]
+    for i, name in enumerate(names):
+        with fb.io.TFRecordWriter(name) as writer:
+            for k in range(4000):
+                # Not all of one length, but about as long in all files.
+                writer.write(b"%d-%d " % (i, k) * (20 + k % 5))
+    left: list[int] = []
+    weave = InterleavedRows._weave
+
+    def told(self: InterleavedRows) -> Block | None:
+        block = weave(self)
+        left.append(sum(slot.rows for slot in self._slots if slot is not None))
+        return block
+
+    monkeypatch.setattr(InterleavedRows, "_weave", told)
+    paths = fb.Dataset.from_tensor_slices(names)
+    dataset = paths.interleave(fb.TFRecordDataset, cycle_length=4).batch(64)
+    rows = sum(len(batch) for batch in dataset.with_options(fb.Options(block_bytes=1 << 18)))
+    assert rows == 16_000
+    assert left.count(0) > len(left) // 2
+
+
+@pytest.mark.parametrize("fails", ["input", "function"])
+def test_what_cannot_be_opened_fails_in_its_turn(tmp_path: Path, fails: str) -> None:
+    names, _ = files(tmp_path)
+
+    def paths() -> Any:
+        yield from names[:2]
+        if fails == "input":
+            raise ValueError("no more")
+        yield ""
+
+    def read(name: Any) -> Any:
+        if not name:
+            raise ValueError("no more")
+        return fb.TFRecordDataset(name)
+
+    it = iter(fb.Dataset.from_generator(paths).interleave(read, cycle_length=3))
+    assert [next(it)[:4] for _ in range(2)] == [b"0-0 ", b"1-0 "]
+    with pytest.raises(FunctionError, match="no more"):
+        next(it)
+
+
+def test_all_files_are_opened_for_the_first_batch(tmp_path: Path, waited: list[int]) -> None:
+    names, expected = files(tmp_path)
+    blocks: list[int] = []
+    weave = InterleavedRows._weave
+
+    dataset = interleaved([name for name, size in zip(names, SIZES) if size], 1 << 20).batch(60)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(InterleavedRows, "_weave", lambda self: blocks.append(0) or weave(self))
+        it = iter(dataset)
+        assert list(next(it)) == expected[:60]
+    assert len(blocks) == 1
+    state = it.state_dict()
+    again = iter(dataset)
+    again.load_state_dict(state)
+    assert [list(batch) for batch in again] == [list(batch) for batch in it]

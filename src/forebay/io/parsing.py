@@ -73,6 +73,8 @@ class FeatureValues:
 
     def of(self, feature: Feature, partitions: "list[FeatureValues]") -> "FeatureValues":
         """The same values for another feature that wants them."""
+        if feature is self.feature and not partitions:
+            return self
         values = FeatureValues(feature, self._values, self.lengths, self.steps)
         values.partitions = partitions
         return values

@@ -30,6 +30,10 @@ class Request:
             isinstance(feature, RaggedFeature) and feature.partitions for feature in self._features.values()
         )
         """Whether a feature of one record is more than one array."""
+        self._made_of = [
+            (name, feature, self._places[_key(name, feature)], [self._places[key] for key in _partition_keys(feature)])
+            for name, feature in self._features.items()
+        ]
 
     def _ask(self, key: str, feature: Feature) -> None:
         if key not in self._places:
@@ -50,10 +54,8 @@ class Request:
     def values(self, found: Sequence[FeatureValues]) -> dict[str, FeatureValues]:
         """The values of each feature, of those of all keys."""
         return {
-            name: found[self._places[_key(name, feature)]].of(
-                feature, [found[self._places[key]] for key in _partition_keys(feature)]
-            )
-            for name, feature in self._features.items()
+            name: found[place].of(feature, [found[each] for each in partitions])
+            for name, feature, place, partitions in self._made_of
         }
 
 

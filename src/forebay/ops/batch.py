@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from forebay.block import Block, Cursor, Indices, MissingError, RowError, concat_blocks, fold
+from forebay.block import Block, Cursor, Indices, MissingError, RowError, Structure, concat_blocks, fold
 from forebay.errors import DataError
 from forebay.plan.check import flag, keep_whole
 from forebay.plan.node import Build, Holding, Node, Sizes
@@ -174,16 +174,22 @@ def fold_block(parts: Sequence[Block], size: int) -> Block:
     """Blocks as one of batches. RowError names the leaf."""
     block = concat_blocks(parts)
     columns = []
-    for path, leaf, column in zip(block.structure.paths(), block.structure.leaf_names(), block.columns):
+    for leaf, column in enumerate(block.columns):
         try:
             columns.append(fold(column, size))
-        except MissingError as error:
-            cure = f"put a value in its place with map(), as 0 if x{path} is None else x{path} does"
-            text = f"{leaf} {error.text}: {cure}, or with from_parquet(fill_nulls=...) where a table is read"
-            raise MissingError(error.row, text) from None
         except RowError as error:
-            raise RowError(error.row, f"{leaf} {error.text}") from None
+            raise _named(error, block.structure, leaf) from None
     return Block(block.structure, columns, block.rows // size)
+
+
+def _named(error: RowError, structure: Structure, leaf: int) -> RowError:
+    """The error of a leaf, which it names."""
+    name, path = structure.leaf_names()[leaf], list(structure.paths())[leaf]
+    if not isinstance(error, MissingError):
+        return RowError(error.row, f"{name} {error.text}")
+    cure = f"put a value in its place with map(), as 0 if x{path} is None else x{path} does"
+    text = f"{name} {error.text}: {cure}, or with from_parquet(fill_nulls=...) where a table is read"
+    return MissingError(error.row, text)
 
 
 def _unequal(site: Site, first: int, fault: RowError) -> DataError:

@@ -19,7 +19,7 @@ from forebay.run.keys import seed_of
 _MOST_FIRST = 1024
 # Below the first, what a block costs as a whole shows in the cost of a row; beyond the second, it hardly does any more.
 _LEAST_BYTES = 1 << 17
-_MOST_BYTES = 3 << 17
+_MOST_BYTES = 1 << 19
 # Blocks of all slots together take no more than this part of the budget, if it has room for the least.
 _PART = 64
 
@@ -40,7 +40,7 @@ class InnerDatasets:
         self._name = function_name(map_func)
         self._calls = RowCalls(Call(map_func, self._name, site))
         self._seed = seed
-        self._setup = setup.with_unit(1)
+        self._setup = setup
         self.first = 1
         """With how many rows inner datasets may begin: what the last ones gave is a fair guess at the next."""
         self.free = False

@@ -54,7 +54,7 @@ class InterleavedRows(Operator):
         self._datasets = datasets
         if cycle.turn < ENDLESS:
             # Nothing comes out before there is a whole batch, of which each dataset has to give its part.
-            self._datasets.first = max(setup.unit // cycle.slots, 1)
+            self._datasets.first = -(-setup.unit // cycle.slots)
         self._skips = tolerance.skips
         self._faults = Faults(tolerance, self.meter)
         self._feed = Feed(self._supply, source, self._datasets, self._threads.count)
@@ -69,7 +69,7 @@ class InterleavedRows(Operator):
         self._saved: list[SavedSlot] = []  # Of the cursor to begin at, until the first pull.
         self._slot = 0
         self._done = 0  # Rows of the turn of `_slot` that have been given.
-        self._woven = Woven(setup.ledger.lease(str(site)))
+        self._woven = Woven(setup.ledger.lease(str(site)), self._unit)
         self._state_due = True
         self.tuned_workers = self._threads.wanted
         self.most_workers = min(
@@ -209,8 +209,10 @@ class InterleavedRows(Operator):
         least = max(self._pace.rows // len(order), 1)
         # Only slots that rows are needed of are looked at, and those only as long as it does not take long.
         for place, number in enumerate(order[:needed]):
-            slot = self._slots[number]
-            if slot is None or (place and not self._pace.in_time(began)):
+            if place and not self._pace.in_time(began):
+                break
+            slot = self._slots[number] or self._opened(number)
+            if slot is None:
                 break
             at_hand[place] = slot.ready(wait=False, least=least)
             if not at_hand[place]:
@@ -321,6 +323,16 @@ class InterleavedRows(Operator):
     def _open(self, number: int) -> bool:
         """Have a slot take the next dataset; whether it may, and there is one."""
         return self._can_open(number) and self._take_next(number)
+
+    def _opened(self, number: int) -> Slot | None:
+        """The slot with the next dataset ahead of its turn, if that can be had. What fails fails again in its turn."""
+        if self._schedule.pending:
+            # The log tells when.
+            return None
+        try:
+            return self._slots[number] if self._open(number) else None
+        except Exception:
+            return None
 
     def _take_next(self, number: int) -> bool:
         slot = self._slots[number] = self._feed.take()

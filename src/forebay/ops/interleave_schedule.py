@@ -2,6 +2,7 @@
 
 from collections import deque
 from dataclasses import dataclass
+from math import gcd, lcm
 from typing import Any
 
 from forebay.block import Cursor
@@ -27,6 +28,10 @@ class Cycle:
     free_order: bool
     tuned: bool = False
     hesitant: bool = False
+
+    def even(self, unit: int) -> int:
+        """Of how many rows all slots have to give a multiple, so that together they make whole turns and units."""
+        return 1 if self.turn == ENDLESS else lcm(self.turn, unit // gcd(unit, self.slots))
 
 
 class Schedule:

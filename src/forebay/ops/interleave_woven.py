@@ -8,6 +8,8 @@ from forebay.ops.interleave_slot import Slot
 
 # Which buffer, and from where to where: all that is made anew for a row. The buffers count where they were read.
 _PLACE = 24
+# By what part of the usual a block may be larger, if that makes it one block less.
+_OVER = 8
 
 
 class Woven:
@@ -17,35 +19,37 @@ class Woven:
     is woven at once and handed on block by block: what it costs to look at every slot is then shared by several blocks.
     """
 
-    def __init__(self, lease: Lease) -> None:
+    def __init__(self, lease: Lease, unit: int) -> None:
         self._lease = lease
+        self._unit = unit
         self._block: Block | None = None
         self._given = 0
 
     @staticmethod
     def most(rows: int, limit: int, slots: Iterable[Slot | None]) -> int:
-        """How many of `rows` rows at hand to weave, if blocks have `limit`: whole blocks."""
-        if rows < 2 * limit or not all(slot is None or slot.stays for slot in slots):
-            return min(rows, limit)
-        return rows - rows % limit
+        """How many of `rows` rows at hand to weave, if blocks have `limit`: all, if none has to be copied for it."""
+        return rows if all(slot is None or slot.stays for slot in slots) else min(rows, limit)
 
-    def first(self, block: Block, rows: int) -> Block:
+    def first(self, block: Block, limit: int) -> Block:
         """The first rows of a block that has just been woven, the others wait."""
-        if block.rows > rows:
-            self._block, self._given = block, rows
-            self._lease.note(_PLACE * block.rows * len(block.columns))
-            block = block.slice(0, rows)
-        return block
+        if block.rows <= limit:
+            return block
+        self._block, self._given = block, 0
+        self._lease.note(_PLACE * block.rows * len(block.columns))
+        return self.next(limit) or block
 
-    def next(self, rows: int) -> Block | None:
-        """Up to so many of those that wait; None if there are none."""
+    def next(self, limit: int) -> Block | None:
+        """About so many of those that wait, all blocks being of one size; None if there are none."""
         block = self._block
         if block is None:
             return None
-        start, self._given = self._given, min(self._given + rows, block.rows)
-        if self._given == block.rows:
+        start, left = self._given, block.rows - self._given
+        parts = -(-left // (limit + limit // _OVER))
+        # In whole units, except for the last.
+        self._given = stop = start + min(-(-left // (parts * self._unit)) * self._unit, left)
+        if stop == block.rows:
             self.drop()
-        return block.slice(start, min(start + rows, block.rows))
+        return block.slice(start, stop)
 
     def drop(self) -> None:
         """Have none."""

@@ -94,7 +94,7 @@ class MakesDatasets(Parallel, Skips):
         cycle = self.cycle(threads, threads > 0 and self.free_order(setup))
         cycle = replace(cycle, tuned=self.tuned, hesitant=self.tuned and self.executor == "auto")
         source = build(self.input, setup.with_unit(1))
-        inner = replace(setup, block_bytes=inner_bytes(setup, cycle.slots))
+        inner = replace(setup, block_bytes=inner_bytes(setup, cycle.slots), unit=1, even=cycle.even(setup.unit))
         ignore = partial(ignore_errors, quiet=self.quiet) if self.ignores_inner else None
         datasets = InnerDatasets(self.site, self.map_func, self.seed, inner, ignore)
         return InterleavedRows(self.site, datasets, setup, source, cycle, self.tolerance)

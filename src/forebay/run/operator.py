@@ -75,9 +75,10 @@ def elements(indices: Indices) -> str:
 class Setup:
     """What an operator is told when it is made: none of it may change its rows.
 
-    Blocks grow to `block_bytes`, and hold a multiple of `unit` rows where that is free to choose. Sources that read
-    by number may begin with blocks of `first` rows. `rules` are those that plans made while running (as in
-    ``flat_map``) are optimised with. Only while the `gate` is open may rows come in another order than the usual one.
+    Blocks grow to `block_bytes`, and hold a multiple of `unit` rows where that is free to choose; those of files hold
+    one of `even` rows if that many fit. Sources that read by number may begin with blocks of `first` rows. `rules` are
+    those that plans made while running (as in ``flat_map``) are optimised with. Only while the `gate` is open may rows
+    come in another order than the usual one.
     `parallelism` is what steps may use of the machine, `ledger` what they may hold in memory, `spill` where the
     rest goes, and `remote` how files elsewhere are read.
     """
@@ -85,6 +86,7 @@ class Setup:
     block_bytes: int
     rules: tuple[Any, ...] = ()
     unit: int = 1
+    even: int = 1
     first: int = 1
     gate: Gate = field(default_factory=Gate)
     parallelism: Parallelism = field(default_factory=Parallelism)

@@ -62,4 +62,5 @@ class Running:
             if not self._crew.finished:
                 # Steps that came to their end on the way have left workers, which nobody may ever need again.
                 self._crew.parking.clear()
-            give_back(self._ledger.peak)
+            # After the end the next epoch is likely to follow.
+            give_back(self._ledger.peak, again=self._crew.finished)

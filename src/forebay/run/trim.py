@@ -9,9 +9,9 @@ from typing import Any
 from forebay._native import clear_spare
 from forebay.run.cpus import available_cpus
 
-# The allocator keeps about this much for good, and pages of less than we keep for ourselves while we run cost more to
-# have back at the next epoch than they are worth.
-WORTH_IT = 12 << 20
+# The allocator keeps about this much for good, as we do for the next epoch: pages of less cost more to have back than
+# they are worth.
+WORTH_IT = 16 << 20
 
 
 # Of glibc's mallopt().
@@ -39,13 +39,14 @@ def share_arenas() -> None:
         mallopt(_ARENA_MAX, max(2, available_cpus()))
 
 
-def give_back(held: int) -> None:
-    """After so many bytes were held and freed.
+def give_back(held: int, again: bool = False) -> None:
+    """After so many bytes were held and freed. What we keep ourselves stays if it is to be used `again`.
 
     glibc hands arrays of some MiB straight back at first. With each of these it learns to keep larger ones, up to
     32 MiB, in its heap, where one small object behind them is enough to hold them all.
     """
-    clear_spare()
+    if not again:
+        clear_spare()
     if held >= WORTH_IT:
         trim = _of_c_library("malloc_trim")
         if trim is not None:

@@ -23,6 +23,9 @@ from forebay.sources.slices import Slices, slices_of
 from forebay.storage.files import local_version
 from forebay.storage.line_numbers import LineNumbers
 
+# Not more than this part of the rows that fit is given up for blocks to be even.
+_LOST = 4
+
 
 class FileRows(ABC):
     """One open file, read in order. What a format has to provide.
@@ -171,6 +174,7 @@ class _ReadFiles(Operator):
         self._lease = setup.ledger.lease(str(node.site))
         self._pace = Pace(setup.block_bytes, setup.unit, setup.first)
         self._unit = setup.unit
+        self._even = setup.even
         self._given = 0  # Rows, since the row that was sought.
         self._rows: FileRows | None = None
         self._file = 0
@@ -208,7 +212,10 @@ class _ReadFiles(Operator):
     def _wanted(self) -> int:
         """Rows up to where a batch ends. A file that ends elsewhere would otherwise shift all blocks behind it."""
         rows, over = self._pace.rows, self._given % self._unit
-        return rows - over if rows > over else rows
+        if rows > over:
+            rows -= over
+        over = (self._given + rows) % self._even
+        return rows - over if _LOST * over <= rows else rows
 
     def _opened(self) -> FileRows:
         if self._rows is None:

@@ -151,15 +151,18 @@ class _Records(FileRows):
             self._need()
 
     def _scan(self, rows: int, verify: bool) -> tuple[int, int]:
-        if len(self._starts) < rows:
-            self._starts, self._stops = np.empty(rows, np.int64), np.empty(rows, np.int64)
-        count, consumed, stop, length = scan_records(self._window.data, verify, self._starts[:rows], self._stops[:rows])
+        self._starts, self._stops = np.empty(rows, np.int64), np.empty(rows, np.int64)
+        count, consumed, stop, length = scan_records(self._window.data, verify, self._starts, self._stops)
         self._fault, self._length = (stop, length) if not count else (None, 0)
         return count, consumed
 
     def _block(self, count: int, consumed: int) -> Block:
         self._row_bytes = consumed / count
-        block = _block(self._window.lend(), self._starts[:count].copy(), self._stops[:count].copy())
+        starts, stops = self._starts[:count], self._stops[:count]
+        if 2 * count < len(self._starts):
+            # Not to keep room for rows that were not there.
+            starts, stops = starts.copy(), stops.copy()
+        block = _block(self._window.lend(), starts, stops)
         self._window.move(consumed)
         return block
 

@@ -248,12 +248,13 @@ class Window:
             self._stream.skip(beyond)
 
     def fill(self, least: int = 1) -> int:
-        """Have at least so many bytes at hand, if there are as many, and as many more as one read gives.
+        """Have at least so many bytes at hand, if there are as many; a whole piece if much less than that is asked for.
 
         Returns how many there are. FileError if the budget has no room for them.
         """
-        if self.size >= least or self._ended:
-            return self.size
+        size = self._end - self._start
+        if size >= least or self._ended:
+            return size
         known = self.left
         if known is not None:
             least = min(least, known)
@@ -263,32 +264,36 @@ class Window:
                 f"{least:,} bytes have to be read at once, and the budget is {self.most:,} (Options.memory)",
                 self.position,
             )
-        while self.size < least and not self._ended:
+        while size < least and not self._ended:
             # A stream that may be endless is believed piece by piece.
-            room = least if known is not None else min(least, max(2 * self.size, self._piece))
-            self._make_room(room)
+            room = least if known is not None else min(least, max(2 * size, self._piece))
+            if room < max(self._piece // 2, _LARGE):
+                room = max(room, self._piece)
             # Not more than that: what is left over is copied when the window moves on.
-            stop = self._start + max(room, self._piece)
-            got = self._stream.read(self._buffer[self._end : stop])
+            self._make_room(room)
+            got = self._stream.read(self._buffer[self._end : self._start + room])
             self._end += got
             self._ended = not got
-        return self.size
+            size += got
+        return size
 
-    def _make_room(self, least: int) -> None:
-        """So many bytes from the window's first one on, or a piece."""
-        size = max(least, self._piece)
-        start, held = self.position % _PAGE if size >= _LARGE else 0, self.size
+    def _make_room(self, size: int) -> None:
+        """So many bytes from the window's first one on."""
+        held = self._end - self._start
+        start = (self._stream.position - held) % _PAGE if max(size, self._piece) >= _LARGE else 0
         if start + size > len(self._buffer) or self._lent:
-            # The old buffer is still there while the new one is filled. Some more, since the next may be larger.
-            room = start + size + size // 16
+            # The old buffer is still there while the new one is filled. A piece at least, and some more, since the next
+            # may be larger.
+            room = max(size, self._piece)
+            room += room // 16 + (_PAGE if room >= _LARGE else 0)
             self._lease.note(room + held)
             other = spare_bytes(room)
-            other[start : start + held] = self.data
-            self._lease.note(len(other))
+            other[start : start + held] = self._buffer[self._start : self._end]
+            self._lease.note(room)
             self._buffer = other
             self._lent = False
         elif self._start + size > len(self._buffer):
-            self._buffer[start : start + held] = self.data
+            self._buffer[start : start + held] = self._buffer[self._start : self._end]
         else:
             return
         self._start, self._end = start, start + held
