@@ -123,7 +123,7 @@ class Dataset(TextSources, OtherDataset[T_co]):
 
         Args:
             generator: returns an iterable; called with `args`.
-            output_types: the older form of `output_signature`, together with `output_shapes`.
+            output_types: the older form of `output_signature`, together with `output_shapes`; tf.data's will do.
             output_shapes: see `output_types`.
             args: arguments for `generator`.
             output_signature: a structure of ``TensorSpec`` that elements are cast to and checked against. Those of
