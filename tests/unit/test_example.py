@@ -252,7 +252,7 @@ class TestErrors:
             (lambda: io.FixedLenFeature([], np.int64, 1.5), "it must be int64"),
             (lambda: io.FixedLenFeature([], bytes, 1), "it must be bytes"),
             (lambda: io.ExampleParser({}), "must be a dict that is not empty"),
-            (lambda: io.ExampleParser({"x": np.int64}), "it must be one of FixedLenFeature"),
+            (lambda: io.ExampleParser({"x": np.int64}), "it must be one of fb.io.FixedLenFeature"),
             (lambda: io.ExampleParser({"x": io.FixedLenSequenceFeature([], np.int64)}), "allow_missing=True"),
         ]:
             with pytest.raises(fb.PlanError, match=message):

@@ -12,10 +12,13 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
+from typer.testing import CliRunner
 
 import forebay as fb
 from forebay._native import crc32c
+from forebay.cli import app
 from forebay.formats import Inspection, convert, inspect
+from images import encoded, picture
 from unit.format_files import FILES, ROWS, write
 
 
@@ -206,3 +209,48 @@ def test_any_damage_is_told_and_leaves_nothing_behind(name: str, tmp_path: Path)
         except fb.ForebayError:
             continue
     assert not [entry for entry in os.listdir(tmp_path) if "forebay-" in entry]
+
+
+def photos(folder: Path, count: int, cut: int, empty: int) -> tuple[Path, list[str]]:
+    """Images in two folders, one of which is cut short, and an empty file; and the names of these two."""
+    good = encoded(picture(40, 60), "JPEG")
+    names = [f"{kind}/{i:02}.jpg" for kind in ("cat", "dog") for i in range(count // 2)]
+    for i, name in enumerate(names):
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(good[: len(good) // 2] if i == cut else b"" if i == empty else good)
+    return folder, [str(folder / names[i]) for i in sorted((cut, empty))]
+
+
+@pytest.mark.parametrize(("cut", "empty", "seen"), [(3, 5, 2), (40, 20, 1), (20, 47, 1)])
+def test_the_same_images_are_looked_at_every_time(cut: int, empty: int, seen: int, tmp_path: Path) -> None:
+    folder, broken = photos(tmp_path / "photos", 48, cut, empty)
+    looks = [inspect(folder) for _ in range(5)]
+    assert len({str(found.to_json()) for found in looks}) == 1
+    report = looks[0].reports[0]
+    assert not looks[0].sound
+    assert [fault.file for fault in report.listed_faults] == (broken if seen == 2 else [str(folder / _name(empty))])
+    assert (report.rows.count, report.rows.exact) == (48, False)
+    assert "not all can be read" in report.rows.by
+    (checked,) = inspect(folder, check=True).reports
+    assert [fault.file for fault in checked.listed_faults] == broken
+    assert (checked.rows.count, checked.rows.exact) == (46, True)
+
+
+def _name(number: int) -> str:
+    return f"{'cat' if number < 24 else 'dog'}/{number % 24:02}.jpg"
+
+
+def test_images_that_were_all_looked_at_are_counted(tmp_path: Path) -> None:
+    folder, broken = photos(tmp_path / "photos", 12, 1, 7)
+    (report,) = inspect(folder).reports
+    assert [fault.file for fault in report.listed_faults] == broken
+    assert (report.rows.count, report.rows.exact) == (10, True)
+
+
+def test_the_command_counts_nothing_as_readable_that_it_has_not_read(tmp_path: Path) -> None:
+    folder, _ = photos(tmp_path / "photos", 48, 3, 5)
+    for more, rows in (([], "at most 48, not all can be read"), (["--check"], "46 that can be read")):
+        done = CliRunner().invoke(app, ["inspect", str(folder), *more])
+        assert done.exit_code == 1
+        assert rows in done.output

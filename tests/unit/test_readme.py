@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+import forebay as fb
+from forebay.dataset.face import NOT_YET
 from unit.support import python
 
 ROOT = Path(__file__).parents[2]
@@ -149,3 +151,14 @@ def test_a_pipeline_from_tf_data(tmp_path: Path) -> None:
     code += "assert image.shape == (64, 32, 32, 3) and (image[:, 0, 0, 0] == label).all()\n"
     labels = list(chain.from_iterable(eval(python(code + "print(seen)"))))
     assert len(labels) == len(set(labels)) == 128
+
+
+def test_what_is_not_there_yet_is_said_of_datasets_and_of_their_class() -> None:
+    told = README.partition("\nNot there yet: ")[2].partition("\n\n")[0]
+    assert set(re.findall(r"`(\w+)`", told)) == NOT_YET.keys()
+    for name in NOT_YET:
+        for owner in (fb.Dataset, fb.Dataset.range(3), fb.TFRecordDataset):
+            with pytest.raises(AttributeError, match=rf"Dataset\.{name} of tf\.data is not there yet"):
+                getattr(owner, name)
+    with pytest.raises(AttributeError, match="type object 'Dataset' has no attribute 'rnge'"):
+        fb.Dataset.rnge  # type: ignore[attr-defined]  # noqa: B018

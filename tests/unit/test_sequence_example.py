@@ -86,5 +86,5 @@ def test_errors_name_the_feature() -> None:
         io.parse_sequence_example([made_up(random.Random(1)), b"\xff"], sequence_features=LISTS)
     with pytest.raises(fb.PlanError, match="give context_features, sequence_features, or both"):
         io.parse_sequence_example([record])
-    with pytest.raises(fb.PlanError, match="it must be one of FixedLenSequenceFeature"):
+    with pytest.raises(fb.PlanError, match=r"it must be one of fb\.io\.FixedLenSequenceFeature"):
         io.parse_sequence_example([record], sequence_features={"l": io.FixedLenFeature([], np.int64)})

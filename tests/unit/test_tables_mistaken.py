@@ -8,6 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
 import pytest
 
 import forebay as fb
@@ -37,3 +39,16 @@ def test_streams_of_old_are_read(tmp_path: Path, name: str) -> None:
         writer.write_table(table)
     assert (tmp_path / name).read_bytes()[:4] != b"\xff" * 4
     assert [int(row["x"]) for row in Dataset.from_arrow(tmp_path / name)] == [1, 2, 3]
+
+
+@pytest.mark.parametrize(("name", "value", "message"), [
+    ("y", 1, "has no column 'y', which filters names; there are 'x', 's', 'row'"),
+    ("row_", 1, "has no column 'row_', which filters names; there are 'x', 's', 'row'"),
+    ("x", "a", r"the filter \(x > \"a\"\) cannot be applied"),
+])  # fmt: skip
+def test_filters_that_do_not_fit_the_columns(name: str, value: Any, message: str, tmp_path: Path) -> None:
+    path = tmp_path / "a.parquet"
+    pq.write_table(pa.table({"x": [1, 2], "s": ["a", "b"], "row": [0, 1]}), path)
+    for filters in ([(name, ">", value)], pc.field(name) > value):
+        with pytest.raises(fb.FileError, match=rf"a\.parquet: {message}"):
+            list(fb.Dataset.from_parquet(path, filters=filters))

@@ -14,7 +14,7 @@ from forebay.formats.faults import Fault
 from forebay.formats.find import FolderReport, Group
 from forebay.formats.inspect import Advance
 from forebay.formats.inspect import inspect as look_into
-from forebay.formats.report import Inspection, Report
+from forebay.formats.report import AT_MOST, Inspection, Report
 from forebay.formats.shown import size_text
 
 _SHOWN_FAULTS = 20
@@ -105,7 +105,8 @@ def _lines(report: Report, check: bool) -> list[tuple[str, str]]:
     rows = report.rows
     if rows.count is not None:
         good = " that can be read" if report.faults else ""
-        lines.append(("rows", f"{rows.count:,}{good}" if rows.exact else f"about {rows.count:,}, {rows.by}"))
+        about = "at most" if rows.by == AT_MOST else "about"
+        lines.append(("rows", f"{rows.count:,}{good}" if rows.exact else f"{about} {rows.count:,}, {rows.by}"))
     elif rows.by:
         lines.append(("rows", rows.by))
     if report.row_bytes is not None:

@@ -11,7 +11,7 @@ from forebay import ops, sources
 from forebay.block import flatten
 from forebay.block.spec import as_dtype
 from forebay.dataset.elsewhere import OtherDataset
-from forebay.dataset.face import StaticOrMethod, presented
+from forebay.dataset.face import Hinting, StaticOrMethod, missing, presented
 from forebay.dataset.text_sources import TextSources
 from forebay.errors import PlanError
 from forebay.plan import caller
@@ -20,18 +20,12 @@ AUTOTUNE = -1
 INFINITE_CARDINALITY = -1
 UNKNOWN_CARDINALITY = -2
 
-# Methods that tf.data has, and that are missed here most.
-_NOT_YET = frozenset(
-    {"bucket_by_sequence_length", "choose_from_datasets", "dense_to_ragged_batch", "group_by_window", "padded_batch"}
-    | {"ragged_batch", "rejection_resample", "sample_from_datasets", "scan", "sparse_batch", "unique", "window"}
-)
-
 T_co = TypeVar("T_co", covariant=True)
 U = TypeVar("U")
 
 
 @presented
-class Dataset(TextSources, OtherDataset[T_co]):
+class Dataset(TextSources, OtherDataset[T_co], metaclass=Hinting):
     """A lazy, immutable description of a stream of elements.
 
     Elements are NumPy arrays and scalars, bytes, str or other objects, alone or nested in dicts, tuples, named
@@ -50,9 +44,7 @@ class Dataset(TextSources, OtherDataset[T_co]):
     if not TYPE_CHECKING:
         # To a type checker, every name would be there.
         def __getattr__(self, name: str) -> Any:
-            if name in _NOT_YET:
-                raise AttributeError(f"Dataset.{name} of tf.data is not there yet")
-            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+            raise missing(name, f"{type(self).__name__!r} object")
 
     def __getitem__(self, index: object) -> NoReturn:
         raise TypeError(
@@ -123,7 +115,7 @@ class Dataset(TextSources, OtherDataset[T_co]):
 
         Args:
             generator: returns an iterable; called with `args`.
-            output_types: the older form of `output_signature`, together with `output_shapes`.
+            output_types: the older form of `output_signature`, together with `output_shapes`; tf.data's will do.
             output_shapes: see `output_types`.
             args: arguments for `generator`.
             output_signature: a structure of ``TensorSpec`` that elements are cast to and checked against. Those of

@@ -74,7 +74,7 @@ class OtherDataset(TableDataset[T_co]):
         )
         plan = files_plan("from_webdataset", urls, num_parallel_reads, name, read)
         if decode:
-            plan = Map(inputs=(plan,), map_func=Decode(decode), label=name, where=caller())
+            plan = Map(inputs=(plan,), map_func=Decode(decode), label=name, where=caller(), called="from_webdataset")
         return Dataset(plan)
 
     def to_webdataset(

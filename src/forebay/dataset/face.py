@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from functools import update_wrapper
 from types import FunctionType, MethodType
-from typing import Any, Generic, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeVar
 
 C = TypeVar("C", bound=type)
 P = ParamSpec("P")
@@ -11,6 +11,41 @@ R = TypeVar("R")
 
 # What other libraries call their workers.
 _WORKERS = frozenset({"max_workers", "n_jobs", "num_proc", "num_threads", "num_workers", "workers"})
+# Methods that tf.data has, and that are missed here most, with what does the same. README.md lists them.
+NOT_YET = dict.fromkeys(
+    (
+        "bucket_by_sequence_length",
+        "choose_from_datasets",
+        "dense_to_ragged_batch",
+        "fingerprint",
+        "group_by_window",
+        "padded_batch",
+        "ragged_batch",
+        "rejection_resample",
+        "sample_from_datasets",
+        "scan",
+        "sparse_batch",
+        "unique",
+        "window",
+    ),
+    "",
+) | {"rebatch": "; unbatch().batch(n) does the same"}
+
+
+def missing(name: str, owner: str) -> AttributeError:
+    """The error for an attribute that a dataset does not have."""
+    if name in NOT_YET:
+        return AttributeError(f"Dataset.{name} of tf.data is not there yet{NOT_YET[name]}")
+    return AttributeError(f"{owner} has no attribute {name!r}")
+
+
+class Hinting(type):
+    """The class of ``Dataset``: what tf.data calls on the class, and is not there, is said to be so."""
+
+    if not TYPE_CHECKING:
+        # To a type checker, every name would be there.
+        def __getattr__(cls, name: str) -> Any:
+            raise missing(name, f"type object {cls.__name__!r}")
 
 
 def presented(face: C) -> C:

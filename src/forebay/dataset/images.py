@@ -2,7 +2,8 @@
 
 import os
 from collections.abc import Callable, Sequence
-from typing import Any
+from dataclasses import replace
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import DTypeLike
@@ -13,6 +14,7 @@ from forebay.image.decode_and_resize import DecodeAndResize
 from forebay.io.decode import image_library
 from forebay.io.image_header import MAX_PIXELS
 from forebay.io.jpeg import jpeg_library
+from forebay.ops.map import Map
 from forebay.plan import caller
 from forebay.plan.check import flag
 from forebay.plan.skips import check_on_error
@@ -75,7 +77,8 @@ def image_dataset(
         raise PlanError(f"from_images(seed={seed}): there is nothing to draw without shuffle=True")
     # Reading and decoding release the interpreter's lock, so that nothing has to be measured first.
     workers: dict[str, Any] = {"num_parallel_calls": num_parallel_calls, "executor": "thread", "name": name}
-    return dataset.map(load, on_error=on_error, max_errors=max_errors, **workers)
+    images = dataset.map(load, on_error=on_error, max_errors=max_errors, **workers)
+    return Dataset(replace(cast(Map, images.plan), called="from_images"))
 
 
 def _labelled(

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from forebay.errors import FileError, PlanError
 from forebay.plan import Node, caller
 from forebay.plan.check import flag, step_name, whole_number
-from forebay.run.faults import MAX_ERRORS
+from forebay.run.faults import MAX_ERRORS, Tolerance
 
 if TYPE_CHECKING:
     from forebay.dataset import Dataset
@@ -94,7 +94,7 @@ class TextSources:
             compression_type: ``"GZIP"``, ``"ZLIB"``, or None or ``""`` for none.
             num_rows_for_inference: the types of other columns are found out from so many records of the first file:
                 int32, int64, float32, float64 or bytes, whichever is the first that holds them all. Empty fields are
-                then 0, or no bytes.
+                then 0, or no bytes. Records that ``on_error="skip"`` passes over do not count.
             num_parallel_reads: read so many files at once, and take one record from each in turn.
             buffer_size: bytes to read at once, about 1 MiB by default.
             on_error: ``"skip"`` passes over records that cannot be read and logs them (logger "forebay").
@@ -127,6 +127,7 @@ class TextSources:
             "use_quote_delim": flag("from_csv", "use_quote_delim", use_quote_delim),
             "na_value": os.fsencode(na_value),
         }
+        most = None if max_errors is None else whole_number("from_csv", "max_errors", max_errors, 0)
         fields = table_fields(
             "from_csv",
             Look(files[0], codec),
@@ -136,6 +137,7 @@ class TextSources:
             label_name,
             num_rows_for_inference,
             dialect,
+            Tolerance(on_error == "skip", most),
         )
         read = partial(
             CsvTable,

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from forebay.errors import PlanError
+from forebay.errors import FileError, PlanError
 from forebay.formats.head import Head
 from forebay.storage.files import is_url
 
@@ -70,11 +70,15 @@ class Files:
 
 @dataclass(frozen=True)
 class Reading:
-    """How files are to be read: what to do about faults, and how many of one file to pass over."""
+    """How files are to be read: what to do about faults, and how many of one file to pass over.
+
+    Of formats that say which rows are enough for a look, no more than the first `rows` are to be read.
+    """
 
     on_error: str = "raise"
     max_errors: int = 100
     features: Any = None
+    rows: int | None = None
 
     @property
     def faults(self) -> dict[str, Any]:
@@ -84,10 +88,14 @@ class Reading:
 
 @dataclass(frozen=True)
 class Facts:
-    """What files tell without reading their rows: how many there are, if so, and whatever else is worth telling."""
+    """What files tell without reading their rows: how many there are, if so, and whatever else is worth telling.
+
+    `faults` are those that were met on the way.
+    """
 
     rows: int | None = None
     details: dict[str, str] = field(default_factory=dict)
+    faults: tuple[FileError, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -180,7 +188,7 @@ class Format:
         by_number: "yes", "index=True", or why rows cannot be read by number.
         facts: what files tell by themselves.
         watch: makes what looks at rows.
-        look_rows: no more rows than this are looked at unless all are asked for.
+        look_rows: no more rows than this are looked at unless all are asked for; ``Reading.rows`` then tells `open`.
         folder: whether it is a folder that is of this format.
         advice: what to do about files that Forebay has no reader for.
         write: how to write it; None if Forebay does not.
@@ -196,7 +204,7 @@ class Format:
     by_number: Callable[[Files], str] = lambda files: "no"
     facts: Callable[[Files], Facts] = no_facts
     watch: Callable[[], Watcher] = Watcher
-    look_rows: int = 1 << 62
+    look_rows: int | None = None
     folder: bool = False
     advice: str = ""
     write: Writer | None = None

@@ -9,14 +9,14 @@ from forebay.errors import ForebayError
 from forebay.formats.faults import Faults, passed_over
 from forebay.formats.find import Group, find
 from forebay.formats.format import Facts, Reading
-from forebay.formats.report import Inspection, Report, RowBytes, RowCount
+from forebay.formats.report import AT_MOST, Inspection, Report, RowBytes, RowCount
 from forebay.formats.survey import Limits, Survey, look
 from forebay.plan.site import unplaced
 
 # As much of the contents as is read to count rows and look at their sizes, and as many rows where they are counted.
 _LOOK_BYTES, _LOOK_ROWS = 64 << 20, 1000
 _MEMORY = "256MiB"
-_EVERY_FAULT = 1 << 62
+_EVERY_FAULT = _EVERY_ROW = 1 << 62
 
 Advance = Callable[[float], None]
 """Told which share of a group's files has been read, as far as that is known."""
@@ -81,6 +81,10 @@ def _report(group: Group, head: int, limits: Limits, check: bool, options: fb.Op
                 _look(group, options, survey, _limits(group, facts, limits, head), facts, watch)
             except ForebayError as error:
                 faults.add(error, files.paths[0])
+    known = {fault.file for fault in faults.listed}
+    for fault in facts.faults:
+        if not survey.complete and fault.path not in known:
+            faults.add(fault)
     if failure is not None and not faults.count:
         # Otherwise reading has met the same, and named it.
         faults.add(failure, files.paths[0])
@@ -94,7 +98,7 @@ def _report(group: Group, head: int, limits: Limits, check: bool, options: fb.Op
         title=format.title,
         told_by=group.told_by,
         compression=files.compression,
-        rows=_rows(group, facts, survey),
+        rows=_rows(group, facts, survey, faults),
         columns=survey.columns(),
         elements=survey.elements(),
         row_bytes=_row_bytes(survey),
@@ -110,17 +114,25 @@ def _report(group: Group, head: int, limits: Limits, check: bool, options: fb.Op
 
 def _look(group: Group, options: fb.Options, survey: Survey, limits: Limits, facts: Facts, watch: Watch) -> None:
     assert group.format.open is not None
-    dataset = group.format.open(group.files, Reading("skip", _EVERY_FAULT)).with_options(options)
+    some = group.format.look_rows is not None and limits != Limits()
+    reading = Reading("skip", _EVERY_FAULT, rows=limits.rows if some else None)
+    dataset = group.format.open(group.files, reading).with_options(options)
     with watch(group) as advance:
         look(dataset, survey, limits, lambda seen: advance(_share(group, facts, seen)))
+    if some and facts.rows is not None and facts.rows > limits.rows:
+        survey.complete = False
 
 
 def _limits(group: Group, facts: Facts, limits: Limits, head: int) -> Limits:
-    """Where rows are not counted yet, as many as the bytes allow; of what takes long to read, only a few."""
+    """Where rows are not counted yet, as many as the bytes allow; of what takes long to read, only a few.
+
+    These few are the same ones every time, however many bytes they are.
+    """
     if limits == Limits():
         return limits
-    most = group.format.look_rows if facts.rows is None else min(group.format.look_rows, limits.rows)
-    return Limits(max(most, head), limits.bytes)
+    if group.format.look_rows is not None:
+        return Limits(max(group.format.look_rows, head))
+    return Limits(_EVERY_ROW if facts.rows is None else max(limits.rows, head), limits.bytes)
 
 
 def _read(group: Group, survey: Survey) -> float | None:
@@ -137,9 +149,11 @@ def _share(group: Group, facts: Facts, survey: Survey) -> float:
     return min((_read(group, survey) or 0) / max(group.files.bytes, 1), 1.0)
 
 
-def _rows(group: Group, facts: Facts, survey: Survey) -> RowCount:
+def _rows(group: Group, facts: Facts, survey: Survey, faults: Faults) -> RowCount:
     if survey.complete:
         return RowCount(survey.rows, True, "all were read")
+    if facts.rows is not None and faults.count:
+        return RowCount(facts.rows, False, AT_MOST)
     if facts.rows is not None:
         return RowCount(facts.rows, True, "an index or a header tells")
     read = _read(group, survey)

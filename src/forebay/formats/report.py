@@ -10,10 +10,16 @@ from forebay.formats.format import ColumnReport, Elements
 VERSION = 1
 """Of the JSON form: raised if something in it changes its meaning or goes away."""
 
+AT_MOST = "not all can be read; --check counts those that can"
+"""Said by a count of rows, some of which have been found at fault, before all were read."""
+
 
 @dataclass(frozen=True)
 class RowCount:
-    """How many rows there are. Where that is not known, `count` is an estimate, or None; `by` says what told."""
+    """How many rows there are. Where that is not known, `count` is an estimate, or None; `by` says what told.
+
+    A fault that was seen before all were read leaves the number of those that are there, by ``AT_MOST``.
+    """
 
     count: int | None
     exact: bool

@@ -190,7 +190,7 @@ def parse_single_example(
 
     Args:
         serialized: bytes.
-        features: what is wanted, by name. Others are not looked at.
+        features: what is wanted, by name. Others are not looked at. Those of ``tf.io`` will do.
         example_names: not used.
         name: not used.
 
@@ -199,7 +199,7 @@ def parse_single_example(
     >>> parse_single_example(record, {"x": VarLenFeature(np.int64), "y": FixedLenFeature([], np.float32)})
     {'x': array([1, 2]), 'y': np.float32(0.5)}
     """
-    return _parser_of(features)(serialized)
+    return _parser_of("parse_single_example", features)(serialized)
 
 
 def parse_example(
@@ -219,22 +219,21 @@ def parse_example(
     >>> parse_example(records, {"x": RaggedFeature(np.int64)})["x"]
     RaggedTensor(values=array([1, 2, 2]), row_splits=array([0, 0, 1, 3], dtype=int32))
     """
-    if isinstance(serialized, bytes):
-        return _parser_of(features)(serialized)
-    return _parser_of(features).batch(serialized)
+    parser = _parser_of("parse_example", features)
+    return parser(serialized) if isinstance(serialized, bytes) else parser.batch(serialized)
 
 
 _recent: dict[int, tuple[Any, tuple[Any, ...], ExampleParser]] = {}
 
 
-def _parser_of(features: Any) -> ExampleParser:
+def _parser_of(call: str, features: Any) -> ExampleParser:
     """The parser for these features, kept for the calls that follow with the same dict."""
     if isinstance(features, ExampleParser):
         return features
     known = _recent.get(id(features))
     if known is not None and known[0] is features and known[1] == tuple(features.items()):
         return known[2]
-    parser = ExampleParser(features)
+    parser = ExampleParser(check_features(call, features, _KINDS))
     if len(_recent) >= 64:
         _recent.clear()
     _recent[id(features)] = (features, tuple(features.items()), parser)

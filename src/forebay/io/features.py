@@ -1,9 +1,9 @@
 """What is wanted of a serialized Example: a name, a type and a shape for each feature. Names as in ``tf.io``."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from math import prod
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -215,17 +215,43 @@ class RaggedFeature(Feature):
         object.__setattr__(self, "row_splits_dtype", splits)
 
 
+_BY_NAME: dict[str, type[Feature]] = {
+    kind.__name__: kind for kind in (FixedLenFeature, FixedLenSequenceFeature, VarLenFeature, RaggedFeature)
+}
+
+
 def check_features(call: str, features: Any, kinds: tuple[type[Feature], ...]) -> dict[str, Feature]:
-    """The features by name, if there are some and they are of these kinds."""
+    """The features by name, if there are some and they are of these kinds. TensorFlow's own become ours."""
     if not isinstance(features, Mapping) or not features:
         raise PlanError(f"{call}(features={features!r}): features must be a dict that is not empty")
-    for name, feature in features.items():
+    found = {}
+    for name, given in features.items():
         if not isinstance(name, str):
             raise PlanError(f"{call}(features=...): {name!r} is not a name")
+        feature = _ours(given)
         if not isinstance(feature, kinds):
-            known = ", ".join(kind.__name__ for kind in kinds)
-            raise PlanError(f"{call}(features=...): {name!r} is {feature!r}; it must be one of {known}")
-    return dict(features)
+            known = ", ".join(f"fb.io.{kind.__name__}" for kind in kinds)
+            raise PlanError(f"{call}(features=...): {name!r} is {given!r}; it must be one of {known}")
+        found[name] = feature
+    return found
+
+
+def _ours(given: Any) -> Any:
+    """What one of TensorFlow's features stands for, which are named tuples of the same names; others as they are."""
+    kind = _BY_NAME.get(type(given).__name__)
+    if kind is None or getattr(given, "_fields", None) != tuple(each.name for each in fields(kind) if each.init):
+        return given
+    said = given._asdict()
+    dtype = getattr(given.dtype, "as_numpy_dtype", given.dtype)
+    said["dtype"] = bytes if dtype is object else dtype
+    if "partitions" in said:
+        said["partitions"] = [_our_partition(each) for each in given.partitions]
+    return kind(**said)
+
+
+def _our_partition(given: Any) -> Any:
+    kind = next((each for each in get_args(Partition) if each.__name__ == type(given).__name__), None)
+    return given if kind is None else kind(*given)
 
 
 def _type_of(call: str, dtype: Any) -> int:

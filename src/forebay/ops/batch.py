@@ -11,7 +11,7 @@ from forebay.errors import DataError
 from forebay.plan.check import flag, keep_whole
 from forebay.plan.node import Build, Holding, Node, Sizes
 from forebay.plan.spec import map_spec
-from forebay.run import Access, Operator, Reader, Setup, Site
+from forebay.run import Access, Operator, Reader, Setup
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -67,6 +67,7 @@ class _Batch(Operator):
 
     def __init__(self, node: Batch, setup: Setup, source: Operator) -> None:
         super().__init__(node.site, source)
+        self._node = node
         self._lease = setup.ledger.lease(str(node.site))
         self._reader = Reader(source)
         self._size = node.batch_size
@@ -98,7 +99,7 @@ class _Batch(Operator):
             folded = fold_block(parts, min(self._size, rows))
         except RowError as fault:
             good = fault.row // self._size * self._size
-            error = _unequal(self.site, self._index, fault)
+            error = _unequal(self._node, self._index, fault)
             if good == 0:
                 raise error from None
             self.fail_next(error)
@@ -143,7 +144,7 @@ class _Batches(Access):
         super().__init__(node.cardinality())
         self._inner = inner
         self._size = node.batch_size
-        self._site = node.site
+        self._node = node
 
     def gather(self, indices: Indices, epoch: int) -> Block:
         """Full batches all at once; the short one at the end by itself, then put in its place."""
@@ -167,7 +168,7 @@ class _Batches(Access):
         try:
             return fold_block([block], size)
         except RowError as fault:
-            raise _unequal(self._site, index, fault) from None
+            raise _unequal(self._node, index, fault) from None
 
 
 def fold_block(parts: Sequence[Block], size: int) -> Block:
@@ -192,6 +193,17 @@ def _named(error: RowError, structure: Structure, leaf: int) -> RowError:
     return MissingError(error.row, text)
 
 
-def _unequal(site: Site, first: int, fault: RowError) -> DataError:
-    cure = "" if isinstance(fault, MissingError) else "; only equal elements form a batch: make them equal with map()"
-    return site.data_error(first + fault.row, f"{fault.text}{cure}")
+def _unequal(node: Batch, first: int, fault: RowError) -> DataError:
+    cure = "" if isinstance(fault, MissingError) else f"; only equal elements form a batch: {_cure(node)}"
+    return node.site.data_error(first + fault.row, f"{fault.text}{cure}")
+
+
+def _cure(node: Node) -> str:
+    """What makes elements equal: what a function below says of itself, or a function."""
+    while node.inputs:
+        node = node.input
+        for call in getattr(node, "calls", ()):
+            cure = getattr(call.function, "equal_by", None)
+            if isinstance(cure, str):
+                return f"{cure}, or make them equal with map()"
+    return "make them equal with map()"

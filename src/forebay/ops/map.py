@@ -16,7 +16,7 @@ from forebay.plan.fingerprint import function_name
 from forebay.plan.node import UNKNOWN, Build, Traits
 from forebay.plan.skips import Skips
 from forebay.plan.spec import static_spec
-from forebay.run import Access, Operator, Setup
+from forebay.run import Access, Operator, Setup, Site
 from forebay.run.calls import Call, ColumnCalls, OnColumns, RowCalls
 from forebay.run.function_stage import FunctionStage, RowsFunction, Tried
 from forebay.run.pace import ENOUGH_BLOCKS
@@ -32,7 +32,7 @@ class Map(Parallel, Skips):
 
     Three fields are set by rules: `earlier` are functions fused in, which run first, back to back; `numbered` says
     that the input's elements are pairs of the element's number and the element; `columns` does the same as the
-    function on whole columns.
+    function on whole columns. `called` is the method that the user called, if it was not ``map``.
     """
 
     map_func: Callable[..., Any]
@@ -42,6 +42,7 @@ class Map(Parallel, Skips):
     earlier: tuple[Call, ...] = ()
     numbered: bool = False
     columns: OnColumns | None = None
+    called: str = "map"
 
     kind = "map"
     traits = Traits(random=True)
@@ -60,6 +61,11 @@ class Map(Parallel, Skips):
                 "map(batched=True, rng=True): a generator belongs to one element, and where columns are cut is "
                 "not fixed; use rng=True without batched"
             )
+
+    @property
+    def site(self) -> Site:
+        """What errors call this step."""
+        return Site(self.called, self.label, self.where)
 
     @property
     def unseeded(self) -> bool:

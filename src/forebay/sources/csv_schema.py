@@ -12,6 +12,7 @@ from forebay.block.spec import BYTES
 from forebay.block.strings import Strings
 from forebay.errors import FileError, PlanError
 from forebay.plan.check import whole_number
+from forebay.run.faults import Faults, Tolerance
 from forebay.sources.csv import TYPES, CsvField, CsvRecords, read_fields
 from forebay.sources.streamed import Look, StreamedFile
 
@@ -108,6 +109,7 @@ def table_fields(
     label_name: str | None,
     rows_for_inference: int,
     dialect: dict[str, Any],
+    tolerance: Tolerance,
 ) -> dict[str, Any]:
     """The columns of ``from_csv`` as arguments of its node. `look` is the first of the files."""
     raw: list[bytes] | None = None
@@ -123,20 +125,23 @@ def table_fields(
     if twice:
         raise PlanError(f"{call}(): there are several columns {', '.join(map(repr, twice))}; give column_names")
     wanted = _wanted(call, names, select_columns)
+    chosen = () if len(wanted) == len(names) else tuple(wanted)
     kept = [names[i] for i in wanted]
     declared = _declared(call, kept, column_defaults)
     unknown = [name for name in kept if name not in declared]
     if unknown:
-        types = _inferred(look, names, dialect, whole_number(call, "num_rows_for_inference", rows_for_inference, 1))
+        most = whole_number(call, "num_rows_for_inference", rows_for_inference, 1)
+        fields = [declared.get(name, CsvField(BYTES, b"")) for name in kept]
+        types = dict(zip(kept, _inferred(look, fields, chosen, dialect, most, tolerance)))
         for name in unknown:
-            dtype = types[place[name]]
+            dtype = types[name]
             declared[name] = CsvField(dtype, b"" if dtype == BYTES else 0, name, inferred=True)
     if label_name is not None and label_name not in kept:
         raise PlanError(f"{call}(label_name={label_name!r}): the columns are {kept}")
     structure, order = _structure(kept, label_name)
     return {
         "columns": tuple(declared[name] for name in kept),
-        "select_cols": () if len(wanted) == len(names) else tuple(wanted),
+        "select_cols": chosen,
         "structure": structure,
         "order": order,
         "names": None if raw is None else tuple(raw),
@@ -200,35 +205,48 @@ def _header(look: Look, dialect: dict[str, Any]) -> list[bytes]:
         rows.close()
 
 
-def _inferred(look: Look, names: list[str], dialect: dict[str, Any], most: int) -> list[np.dtype[Any]]:
-    """The narrowest type that all fields of a column so far fit into; bytes if all of them are empty."""
-    plain = dict(dialect) | {"na_value": b""}
+def _inferred(
+    look: Look,
+    fields: list[CsvField],
+    wanted: tuple[int, ...],
+    dialect: dict[str, Any],
+    most: int,
+    tolerance: Tolerance,
+) -> list[np.dtype[Any]]:
+    """The narrowest type that all fields of a column so far fit into; bytes if all of them are empty.
+
+    Records are those that reading gives: `fields` are as declared, those without a type as bytes.
+    """
     node = CsvRecords(
         files=(look.path,),
         compression=look.compression,
-        columns=tuple(CsvField(BYTES, b"") for _ in names),
-        structure=flatten(tuple(names))[1],
-        order=tuple(range(len(names))),
-        **plain,
+        columns=tuple(fields),
+        structure=flatten((0,) * len(fields))[1],
+        order=tuple(range(len(fields))),
+        select_cols=wanted,
+        **dialect,
     )
     setup = look.setup()
-    types = [-1] * len(names)
+    faults = Faults(tolerance)
+    types = [-1] * len(fields)
     rows = node.open(look.path, None, setup.ledger.lease("inference"), setup)
     try:
         left = most
         while left:
-            block = rows.read(left)
+            try:
+                block = rows.read(left)
+            except FileError as error:
+                # Whoever reads the file that far is told.
+                if not faults.passes(error) or not rows.recover():
+                    break
+                faults.count += 1
+                continue
             if block is None:
                 break
             left -= block.rows
             for i, column in enumerate(block.columns):
-                assert isinstance(column, Strings)
-                for value in column.strings():
-                    if value not in (b"", dialect["na_value"]):
-                        types[i] = max(types[i], _type_of(value))
-    except FileError:
-        # Whoever reads the file that far is told.
-        pass
+                if isinstance(column, Strings):
+                    types[i] = max(types[i], max(map(_type_of, filter(None, column.strings())), default=-1))
     finally:
         rows.close()
     return [BYTES if number < 0 else _ORDER[number] for number in types]

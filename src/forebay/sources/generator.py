@@ -206,12 +206,13 @@ def _spec(leaf: Any) -> TensorSpec:
         return leaf
     if type(leaf).__name__ not in _OTHERS:
         raise PlanError(f"from_generator(output_signature=...): {leaf!r} is not a forebay.TensorSpec")
-    shape = leaf.shape
-    dtype = BYTES if getattr(leaf.dtype, "name", "") == "string" else leaf.dtype
-    return TensorSpec(
-        None if shape is None or getattr(shape, "rank", 0) is None else tuple(shape),
-        getattr(dtype, "as_numpy_dtype", dtype),
-    )
+    return _spec_of(leaf.shape, leaf.dtype)
+
+
+def _spec_of(shape: Any, dtype: Any) -> TensorSpec:
+    """Of ours, or of what TensorFlow and JAX have for shapes and dtypes."""
+    dtype = BYTES if getattr(dtype, "name", "") == "string" else getattr(dtype, "as_numpy_dtype", dtype)
+    return TensorSpec(None if getattr(shape, "rank", 0) is None else shape, dtype)
 
 
 def signature_from_types(types: Any, shapes: Any) -> Any:
@@ -226,4 +227,4 @@ def signature_from_types(types: Any, shapes: Any) -> Any:
             return tuple(signature_from_types(part, shape) for part, shape in zip(types, parts))
     except (KeyError, TypeError) as error:
         raise PlanError(f"from_generator(): output_shapes has another structure than output_types: {error!r}") from None
-    return TensorSpec(shapes, types)
+    return _spec_of(shapes, types)

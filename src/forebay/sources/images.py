@@ -69,6 +69,7 @@ class LoadImage(FillsArray):
         self.channels = channels
         self.max_pixels = max_pixels
         self.decode = decode
+        self.equal_by = "give from_images a size" if decode is None else None
         self.shape = None if decode is None else decode.shape
         self.dtype = np.dtype(np.uint8) if decode is None else decode.dtype
 

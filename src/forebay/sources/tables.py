@@ -7,6 +7,7 @@ Rows in order are decoded as they come and not kept. Rows in another order need 
 groups are kept, in memory within the budget and behind that in a file without a name (``DecodedGroups``).
 """
 
+import re
 from collections import OrderedDict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -78,9 +79,10 @@ class Tables(FilesNode):
             columns = None if self.columns is None else tuple(self.columns)
             form = table_form(file.schema, columns, *own_columns(file.schema))
             form = with_fills(form, file.schema, self.fill_nulls)
-            _wanted(file.schema, self.filters, form)
         except ValueError as error:
             raise FileError(file.path, str(error)) from None
+        if self.filters is not None:
+            _check_filter(file.path, file.schema, self.filters)
         if not self._first:
             self._first.append((file.path, form))
         path, other = self._first[0]
@@ -298,6 +300,11 @@ def _block(path: str, form: TableForm, batch: Any) -> Block:
         raise FileError(path, f"holds values that cannot be read: {' '.join(str(error).split())}") from error
 
 
+def _check_filter(path: str, schema: Any, condition: Any) -> None:
+    """FileError for a condition on columns that are not there, or of other types: known without a row."""
+    _matching(path, schema.empty_table(), condition)
+
+
 def _filtered(path: str, batch: Any, condition: Any) -> Any:
     import pyarrow
 
@@ -306,7 +313,7 @@ def _filtered(path: str, batch: Any, condition: Any) -> Any:
     except pyarrow.ArrowNotImplementedError:
         return picked(batch, _matching(path, batch, condition))
     except Exception as error:
-        raise _no_filter(path, condition, error) from error
+        raise _no_filter(path, batch.schema, condition, error) from error
     return kept[0] if kept else batch.slice(0, 0)
 
 
@@ -321,18 +328,22 @@ def _matching(path: str, batch: Any, condition: Any) -> Indices:
             view = pyarrow.types.is_string_view(column.type)
             columns[name] = column.cast(pyarrow.large_string()) if view else column
     number = "row"
-    while number in columns:
+    while number in text:
         number += "_"
     columns[number] = pyarrow.array(np.arange(batch.num_rows))
     try:
         found = pyarrow.table(columns).filter(condition).column(number)
     except Exception as error:
-        raise _no_filter(path, condition, error) from error
+        raise _no_filter(path, batch.schema, condition, error) from error
     rows: Indices = found.to_numpy()
     return rows
 
 
-def _no_filter(path: str, condition: Any, error: Exception) -> FileError:
+def _no_filter(path: str, schema: Any, condition: Any, error: Exception) -> FileError:
+    absent = re.match(r"No match for FieldRef\.Name\((.*?)\) in ", str(error))
+    if absent is not None:
+        there = ", ".join(map(repr, schema.names))
+        return FileError(path, f"has no column {absent[1]!r}, which filters names; there are {there}")
     return FileError(path, f"the filter {condition} cannot be applied: {error}")
 
 

@@ -10,7 +10,7 @@ import forebay as fb
 from forebay.errors import DataError, FileError
 from forebay.formats.format import Facts, Files, Format, Reading
 from forebay.formats.head import Head
-from forebay.io.image_header import MAX_PIXELS, image_header
+from forebay.io.image_header import MAX_PIXELS, ImageHeader, image_header
 from forebay.sources.images import IMAGE_ENDINGS
 
 _BEGINNINGS = (b"\xff\xd8\xff", b"\x89PNG\r\n\x1a\n", b"GIF87a", b"GIF89a")
@@ -37,7 +37,12 @@ def _by_folders(files: Files) -> bool:
 
 def _open(files: Files, reading: Reading) -> "fb.Dataset[Any]":
     labels = "folders" if _by_folders(files) else None
-    return fb.Dataset.from_images(files.head.path, labels, **reading.faults)
+    images = fb.Dataset.from_images(files.head.path, labels, **reading.faults)
+    if reading.rows is None:
+        return images
+    # Of the paths: images are decoded ahead, and what is wrong with those behind would be told or not, by chance.
+    first = fb.Dataset[Any](images.plan.inputs[0]).take(reading.rows)
+    return fb.Dataset(images.plan.with_inputs(first.plan))
 
 
 def _convert(files: Files, reading: Reading) -> "fb.Dataset[Any]":
@@ -56,14 +61,17 @@ def _convert(files: Files, reading: Reading) -> "fb.Dataset[Any]":
 
 
 def _with_contents(row: dict[str, Any]) -> dict[str, Any]:
-    path = row["image"]
+    # Whoever reads the target could not tell which file it was that holds no image, or not all of it.
+    data, _ = _read(row["image"], _ANY_SIZE)
+    return row | {"image": data}
+
+
+def _read(path: str, max_pixels: int) -> tuple[bytes, ImageHeader]:
     data = fb.io.read_file(path)
     try:
-        # Whoever reads the target could not tell which file it was that holds no image, or not all of it.
-        image_header("convert", data, _ANY_SIZE)
+        return data, image_header("read", data, max_pixels)
     except DataError as error:
         raise FileError(path, str(error).partition("(): ")[2]) from error
-    return row | {"image": data}
 
 
 def _facts(files: Files) -> Facts:
@@ -74,13 +82,12 @@ def _facts(files: Files) -> Facts:
         shown = [f"{name} {count:,}" for name, count in sorted(counts.items())[:_SHOWN_CLASSES]]
         more = f", {len(counts) - len(shown):,} more" if len(counts) > len(shown) else ""
         said["classes"] = f"{len(counts):,}: {', '.join(shown)}{more}"
-    headers = []
+    headers, faults = [], []
     for path in files.paths[:_LOOKED_AT]:
         try:
-            headers.append(image_header("inspect", fb.io.read_file(path), MAX_PIXELS))
-        except DataError:
-            # Reading the image will say what is wrong.
-            continue
+            headers.append(_read(path, MAX_PIXELS)[1])
+        except FileError as error:
+            faults.append(error)
     if headers:
         said["kinds"] = ", ".join(f"{kind} {count}" for kind, count in Counter(h.kind for h in headers).most_common())
         widths, heights = [h.width for h in headers], [h.height for h in headers]
@@ -88,7 +95,7 @@ def _facts(files: Files) -> Facts:
         said["height"] = _range(heights)
         if len(files.paths) > len(headers):
             said["kinds"] += f" (of the first {min(_LOOKED_AT, len(files.paths))})"
-    return Facts(len(files.paths), said)
+    return Facts(len(files.paths), said, tuple(faults))
 
 
 def _range(sizes: list[int]) -> str:
