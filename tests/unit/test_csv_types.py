@@ -75,3 +75,14 @@ def test_no_more_faults_are_passed_over_to_find_out_types_than_to_read(tmp_path:
     assert [spec["a"].dtype.kind for spec in specs] == ["S", "i", "i"]
     with pytest.raises(fb.PlanError, match="max_errors"):
         fb.Dataset.from_csv(path, on_error="skip", max_errors="x")  # type: ignore[arg-type]
+
+
+def test_a_header_without_end(tmp_path: Path) -> None:
+    """A name takes seventy times as much memory as the comma before it."""
+    path = tmp_path / "wide.csv"
+    path.write_bytes(b"," * (3 << 20))
+    with pytest.raises(fb.FileError, match="has no end of a header within 1,048,576 bytes"):
+        fb.Dataset.from_csv(str(path))
+    names = [f"column {i}" for i in range(20_000)]
+    path.write_text(",".join(names) + "\n" + ",".join(["1"] * len(names)) + "\n")
+    assert list(next(iter(fb.Dataset.from_csv(str(path))))) == names

@@ -23,6 +23,8 @@ from forebay.sources.files import FileRows
 from forebay.sources.streamed import StreamedFile, StreamedFiles, StreamedRows
 
 TYPES = {np.dtype(name): number for number, name in enumerate(("int32", "int64", "float32", "float64"))} | {BYTES: 4}
+# Bytes of the longest header.
+_HEADER = 1 << 20
 _MORE, _FAULT = 1, 2
 _OPEN_QUOTE, _STRAY_QUOTE, _QUOTE_INSIDE, _FEW, _MANY, _MISSING, _NO_NUMBER = range(1, 8)
 
@@ -222,6 +224,9 @@ def read_fields(rows: StreamedFile, delimiter: str, quotes: bool) -> list[bytes]
             return fields
         if stop == _FAULT:
             raise FileError(rows.path, fault_text(fault, 0, field), rows.window.position + start)
+        if rows.window.size > _HEADER:
+            # As names, these take up to seventy times as much.
+            raise FileError(rows.path, f"has no end of a header within {_HEADER:,} bytes", rows.window.position)
         rows.show_more()
     raise FileError(rows.path, "ends before its header", rows.window.position)
 
