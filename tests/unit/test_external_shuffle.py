@@ -169,3 +169,11 @@ def test_a_weak_shuffle_is_told(capsys: pytest.CaptureFixture[str]) -> None:
     assert "raise buffer_size" in str(it.stats())
     assert "a weak shuffle: rows move 1.2% as far" in str(Dataset.range(5000).shuffle(20).memory_report())
     assert "weak" not in str(Dataset.range(5000).shuffle(2000).memory_report())
+
+
+def test_a_buffer_on_disk_is_told_of_what_is_faster() -> None:
+    rows = Dataset.range(100_000).filter(lambda x: True)
+    for dataset, told in ((rows, True), (rows.repeat(), False)):
+        report = dataset.shuffle(90_000).with_options(fb.Options(memory="1MiB")).memory_report()
+        assert "the buffer is on disk" in str(report)
+        assert ("shuffle(), which is uniform, is faster" in str(report)) is told

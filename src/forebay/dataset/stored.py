@@ -202,8 +202,10 @@ class StoredDataset(DatasetSteps[T_co]):
         The first iteration that goes from the first element to the last writes them to a folder under `path`, as
         ``save`` does. Later ones, of this program or another, read them instead of running the steps before. The
         folder's name is a digest of these steps, of their data and files, and of their functions with all that they
-        refer to: if anything of that changes, there is a new snapshot, and the old one is left where it is. Iterations
-        that stop early leave nothing; the next one starts over.
+        refer to: if anything of that changes, there is a new snapshot, and the old one is left where it is. Files are
+        those that ``list_files`` or a file dataset names, not those that only a function opens: paths in
+        ``from_tensor_slices`` are that too, also for ``interleave(fb.TextLineDataset)``. Iterations that stop early
+        leave nothing; the next one starts over.
 
         What is random in the steps before is frozen: all iterations see the order and the numbers of the first.
 

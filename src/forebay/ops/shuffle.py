@@ -115,7 +115,9 @@ class Shuffle(Node):
         row = sizes.element + NUMBER
         if 2 * rows * row > budget:
             places = NUMBER * rows if fit(rows, budget) else 0
-            why = f"the buffer is on disk{weak}"
+            # What has no end cannot be shuffled as a whole.
+            better = "" if self.input.cardinality() == INFINITE else "; shuffle(), which is uniform, is faster"
+            why = f"the buffer is on disk{weak}{better}"
             return Holding(places + 2 * sizes.block, why, rows * (row + NUMBER) + (0 if places else 2 * NUMBER * rows))
         return Holding(2 * rows * row, f"{rows:,} rows, twice while it grows{weak}")
 
