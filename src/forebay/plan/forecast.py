@@ -51,7 +51,7 @@ class MemoryReport:
         report = [f"budget {_size(self.budget)} (Options.memory)", *(line.rstrip() for line in table)]
         if max(map(self.memory, self.scales)) > self.budget:
             report.append(
-                "more than the budget: steps work less far ahead, or spill; if that is not enough, an error says so"
+                "more than the budget: steps will work less far ahead, or spill; if that is too little, it is an error"
             )
         return "\n".join(report)
 
