@@ -1,6 +1,7 @@
 """Long bytes that stay the objects they are behave as strings that lie together."""
 
 import pickle
+import tracemalloc
 from typing import Any
 
 import numpy as np
@@ -133,3 +134,14 @@ def test_in_turns() -> None:
         )
         assert list(dataset) == expected
         assert list(dataset.with_options(fb.Options(block_bytes=3000))) == expected
+
+
+def test_a_list_of_bytes_is_not_copied() -> None:
+    rows = [b"x" * (1 << 14)] * 2000
+    tracemalloc.start()
+    try:
+        dataset = Dataset.from_tensor_slices(rows)
+        assert sum(len(row) for row in dataset.shuffle(100, seed=1)) == 2000 << 14
+        assert tracemalloc.get_traced_memory()[1] < 4 << 20
+    finally:
+        tracemalloc.stop()

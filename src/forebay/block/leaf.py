@@ -57,6 +57,9 @@ def as_leaf(value: Any) -> Any:
 
 def array_from_list(values: Any) -> np.ndarray[Any, Any]:
     """The array that a list stands for. ValueError if it stands for none."""
+    if isinstance(values, list) and values and set(map(type, values)) <= {bytes, str}:
+        # NumPy would first make an array in which each of them has the room of the longest.
+        return np.fromiter(values, object, len(values))
     array = np.asarray(values)
     # NumPy's fixed-width strings drop NULs at the end, and turn numbers beside strings into strings.
     return np.array(values, dtype=object) if array.dtype.kind in "SU" else array
