@@ -51,8 +51,9 @@ class RunnableDataset(Generic[T_co]):
                 f"Dataset({type(plan).__name__}): datasets are made by from_tensor_slices() of arrays, "
                 "from_generator() of a function that returns an iterator, from_tensors() of one element, and others"
             )
-        # Every method ends here, so that none can forget it.
-        step_name(plan.describe().partition("(")[0], plan.label)
+        if plan.label is not None:
+            # Every method ends here, so that none can forget it.
+            step_name(plan.describe().partition("(")[0], plan.label)
         self.plan = plan
         self._epochs = 0
         self._seeds: list[int] | None = None
