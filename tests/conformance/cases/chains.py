@@ -7,8 +7,8 @@ import numpy as np
 import forebay as fb
 from conformance.case import Case
 from conformance.cases.common import Dataset, batches, i64, range_, scalars, slices
-from conformance.cases.laws import distinct_within
-from conformance.data import ARRAYS
+from conformance.cases.laws import buffered, distinct_within
+from conformance.data import ARRAYS, LONG_BYTES
 
 
 def _training():
@@ -58,6 +58,18 @@ def _everything_expected():
 
 
 CASES = [
+    Case(
+        "map.to_long_bytes",
+        lambda: range_(9).map(lambda i: bytes([i]) * (i * 300)),
+        [bytes([i]) * (i * 300) for i in range(9)],
+    ),
+    Case(
+        "shuffle.of_long_bytes",
+        lambda: slices(LONG_BYTES).filter(lambda row: True).shuffle(5, seed=1),
+        law=buffered(LONG_BYTES, 5, bytes),
+        reshuffles=True,
+        unknown_length=True,
+    ),
     Case("chain.training", _training, law=_training_law, reshuffles=True),
     Case("chain.everything", _everything, _everything_expected, unknown_length=True),
     Case(

@@ -92,11 +92,6 @@ CASES = [
     ),
     Case("map.to_string", lambda: range_(6).map(lambda i: f"row {i}"), [f"row {i}" for i in range(6)]),
     Case(
-        "map.to_long_bytes",
-        lambda: range_(9).map(lambda i: bytes([i]) * (i * 300)),
-        [bytes([i]) * (i * 300) for i in range(9)],
-    ),
-    Case(
         "map.to_bytes",
         lambda: range_(6).map(lambda i: bytes([0, i, 0])),
         [bytes([0, i, 0]) for i in range(6)],
