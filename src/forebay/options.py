@@ -212,7 +212,7 @@ def _seconds(name: str, value: Any) -> None:
 
 DEFAULTS = Options(
     optimize=True,
-    block_bytes=1 << 20,
+    block_bytes=2 << 20,
     deterministic=True,
     autotune=Autotune(enabled=True),
     remote=RemoteOptions(

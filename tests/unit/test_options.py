@@ -18,7 +18,7 @@ def in_force(**given: Any) -> Options:
 
 
 def test_defaults() -> None:
-    assert Dataset.range(3).options() == in_force(optimize=True, block_bytes=1 << 20)
+    assert Dataset.range(3).options() == in_force(optimize=True, block_bytes=2 << 20)
     assert Options() == Options(optimize=None, block_bytes=None)
 
 
@@ -44,7 +44,7 @@ def test_options_are_copied_on_the_way_in_and_out() -> None:
     assert dataset.options().block_bytes == 5
     dataset.options().block_bytes = 7
     assert dataset.options().block_bytes == 5
-    assert Dataset.range(3).options().block_bytes == 1 << 20
+    assert Dataset.range(3).options().block_bytes == 2 << 20
 
 
 def test_a_field_that_does_not_exist_is_refused() -> None:

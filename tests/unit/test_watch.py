@@ -136,7 +136,7 @@ def test_a_cache_that_fills_is_growth_within_its_budget() -> None:
     assert verdict["budget"] == 100 * MIB
     assert verdict["stages"][0]["name"].startswith("cache at <string>:")
     # Half of the budget; the rest of 92 MiB is on disk.
-    assert 45 * MIB < verdict["stages"][0]["peak"] <= 50 * MIB
+    assert 40 * MIB < verdict["stages"][0]["peak"] <= 50 * MIB
     assert "may hold 100.0 MiB together (Options.memory)" in verdict["text"]
 
 

@@ -141,7 +141,7 @@ class RunnableDataset(Generic[T_co]):
         """The settings in force: those given with ``with_options``, later ones first, then the defaults.
 
         >>> Dataset.range(3).options().block_bytes
-        1048576
+        2097152
         """
         return plan_options(self.plan)
 
