@@ -34,10 +34,12 @@ class Uniform:
         if self._structure is None:
             self._structure, self._dtypes = structure, [column.value_dtype for column in columns]
             return
-        if structure != self._structure:
+        if structure is not self._structure and structure != self._structure:
             raise RowError(0, f"has the structure {structure}, earlier {self._structure}")
         for i, column in enumerate(columns):
             known, found = self._dtypes[i], column.value_dtype
+            if found is known:
+                continue
             if known == OBJECT:
                 self._dtypes[i] = found
             elif found not in (known, OBJECT):

@@ -63,6 +63,11 @@ def _parser(called: Any, args: tuple[Any, ...], keywords: dict[str, Any]) -> Exa
     return parser if called is parse_single_example else BatchParser(parser)
 
 
+@functools.lru_cache(maxsize=64)
+def _instructions(code: types.CodeType) -> tuple[dis.Instruction, ...]:
+    return tuple(dis.get_instructions(code))
+
+
 def _only_call(function: types.FunctionType) -> tuple[Any, tuple[Any, ...], dict[str, Any]]:
     """The call that is all that a function of one argument does; _NotSimple if it does anything else."""
     code = function.__code__
@@ -73,7 +78,7 @@ def _only_call(function: types.FunctionType) -> tuple[Any, tuple[Any, ...], dict
     stack: list[Any] = []
     names: tuple[str, ...] = ()
     call: tuple[Any, tuple[Any, ...], dict[str, Any]] | None = None
-    for step in dis.get_instructions(code):
+    for step in _instructions(code):
         name = step.opname
         if name in _NOTHING:
             continue

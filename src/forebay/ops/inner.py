@@ -19,7 +19,7 @@ from forebay.run.keys import seed_of
 _MOST_FIRST = 1024
 # Below the first, what a block costs as a whole shows in the cost of a row; beyond the second, it hardly does any more.
 _LEAST_BYTES = 1 << 17
-_MOST_BYTES = 1 << 19
+_MOST_BYTES = 3 << 18
 # Blocks of all slots together take no more than this part of the budget, if it has room for the least.
 _PART = 64
 

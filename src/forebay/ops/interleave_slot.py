@@ -37,7 +37,7 @@ class Supply:
         self._largest = 0  # and how large they may be: as the largest so far.
         self.uniform = Uniform()
         self.submit: Callable[[Callable[[], None]], object] | None = None
-        self.hesitation = Hesitation()
+        self.hesitation: Hesitation | None = None
         self._notices: SimpleQueue[None] = SimpleQueue()
 
     def afford(self) -> bool:
@@ -159,9 +159,11 @@ class Slot:
         if self.rows < wanted and not self.ended and self._error is None:
             if self._supply.submit is None:
                 # The time is in the caller's already.
-                began = time.perf_counter()
+                hesitation = self._supply.hesitation
+                began = time.perf_counter() if hesitation else 0.0
                 self._receive(*self._next())
-                self._supply.hesitation.observe(time.perf_counter() - began)
+                if hesitation:
+                    hesitation.observe(time.perf_counter() - began)
                 return self.rows
             self.ask(needed=wait)
             while wait and self._outcome is None:

@@ -7,6 +7,7 @@ from forebay.ops.interleave_slot import Supply
 from forebay.run import Site
 from forebay.run.crew import Choice, Parking
 from forebay.run.executor import ThreadExecutor
+from forebay.run.hesitation import Hesitation
 
 
 class Threads:
@@ -18,10 +19,10 @@ class Threads:
         self._parking = parking
         self._tuned = cycle.tuned
         known = parking.workers.get(site.key) if cycle.tuned else None
-        self._hesitates = cycle.hesitant and known is None
+        supply.hesitation = Hesitation() if cycle.hesitant and known is None else None
         self.wanted = known or cycle.threads
         """How many there are to be, if they are of use."""
-        self.count = 0 if self._hesitates else self.wanted
+        self.count = 0 if supply.hesitation else self.wanted
         """How many there are, once rows are asked for."""
         self._executor: ThreadExecutor[None] | None = None
 
@@ -32,10 +33,11 @@ class Threads:
 
     def tune(self, wanted: int) -> None:
         """Be so many from now on, unless none are of use."""
-        if self._hesitates and self._supply.hesitation.over:
-            self._hesitates = False
-            self._parking.choices[self._site.key] = Choice("thread", str(self._supply.hesitation))
-        if wanted != self.count and not self._hesitates:
+        hesitation = self._supply.hesitation
+        if hesitation and hesitation.over:
+            self._parking.choices[self._site.key] = Choice("thread", str(hesitation))
+            self._supply.hesitation = hesitation = None
+        if wanted != self.count and not hesitation:
             self.count = wanted
             if self._tuned:
                 self._parking.workers[self._site.key] = wanted
@@ -59,7 +61,7 @@ class Threads:
 
     def ended(self) -> None:
         """All rows have been given: tell what was found out about those of hesitant cycles."""
-        if self._hesitates:
+        if self._supply.hesitation:
             reason = f"{self._supply.hesitation}, and to hand it to a thread would add to that"
             self._parking.choices[self._site.key] = Choice("inline", reason)
 

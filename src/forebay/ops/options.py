@@ -1,5 +1,7 @@
 """``with_options``: settings that ride along in the plan."""
 
+import functools
+from collections.abc import Iterator
 from dataclasses import dataclass, fields, is_dataclass
 from typing import Any
 
@@ -70,11 +72,12 @@ def check_reads(node: Node, options: RemoteOptions) -> None:
 
 def plan_options(node: Node) -> Options:
     """The options in force for a plan: the ones set last win over those set before, and those over the defaults."""
-    return DEFAULTS.merged(_given(node))
+    return functools.reduce(Options.merged, _given(node), DEFAULTS.merged(Options()))
 
 
-def _given(node: Node) -> Options:
-    given = Options()
+def _given(node: Node) -> Iterator[Options]:
+    """Those set in a plan, later ones last."""
     for child in node.inputs:
-        given = given.merged(_given(child))
-    return given.merged(node.options) if isinstance(node, WithOptions) else given
+        yield from _given(child)
+    if isinstance(node, WithOptions):
+        yield node.options

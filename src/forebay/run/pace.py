@@ -64,7 +64,7 @@ class Pace:
             self._learn(rows, seconds)
         self._last = rows, seconds
         fixed = self._fixed or 0.0
-        limit = min(self.rows * (2 if fixed else GROWTH), MAX_ROWS, fitting)
+        limit = min(max(self.rows, rows) * (2 if fixed else GROWTH), MAX_ROWS, fitting)
         by_rows = seconds - fixed
         # As long for the rows as for what comes with any number of them: more would gain little, should that be wrong.
         in_time = int(max(self._seconds, fixed) * rows / by_rows) if by_rows > 0 else limit

@@ -9,9 +9,8 @@ from typing import Any
 from forebay._native import clear_spare
 from forebay.run.cpus import available_cpus
 
-# The allocator keeps about this much for good, as we do for the next epoch: pages of less cost more to have back than
-# they are worth.
-WORTH_IT = 16 << 20
+# Pages of less cost more to have back, which every epoch would begin with, than they are worth.
+WORTH_IT = 32 << 20
 
 
 # Of glibc's mallopt().

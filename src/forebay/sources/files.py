@@ -104,6 +104,10 @@ class FilesNode(Skips):
         """Whether an offset is one of the file as it lies there, in which lines can be counted."""
         return self.in_lines
 
+    def first(self, setup: Setup) -> int:
+        """How many rows the first block may have."""
+        return setup.first
+
     @abstractmethod
     def open(self, path: str, at: Any, lease: Lease, setup: Setup) -> FileRows:
         """Begin to read a file, at its start if `at` is None. Buffers are held by the lease."""
@@ -172,7 +176,7 @@ class _ReadFiles(Operator):
         self._node = node
         self._setup = setup
         self._lease = setup.ledger.lease(str(node.site))
-        self._pace = Pace(setup.block_bytes, setup.unit, setup.first)
+        self._pace = Pace(setup.block_bytes, setup.unit, node.first(setup))
         self._unit = setup.unit
         self._even = setup.even
         self._given = 0  # Rows, since the row that was sought.

@@ -282,14 +282,13 @@ class Window:
         held = self._end - self._start
         start = (self._stream.position - held) % _PAGE if max(size, self._piece) >= _LARGE else 0
         if start + size > len(self._buffer) or self._lent:
-            # The old buffer is still there while the new one is filled. A piece at least, and some more, since the next
-            # may be larger.
+            # A piece at least, and some more, since the next may be larger. What is copied is there twice for a while.
             room = max(size, self._piece)
             room += room // 16 + (_PAGE if room >= _LARGE else 0)
             self._lease.note(room + held)
             other = spare_bytes(room)
-            other[start : start + held] = self._buffer[self._start : self._end]
-            self._lease.note(room)
+            if held:
+                other[start : start + held] = self._buffer[self._start : self._end]
             self._buffer = other
             self._lent = False
         elif self._start + size > len(self._buffer):
