@@ -309,3 +309,30 @@ def test_what_is_skipped_does_not_depend_on_the_budget(tmp_path: Path) -> None:
     dataset = fb.TFRecordDataset(path, on_error="skip")
     for memory in ("100KB", "64MiB"):
         assert list(dataset.with_options(fb.Options(memory=memory))) == rows[:700] + rows[701:], memory
+
+
+@pytest.mark.parametrize("on_error", ["raise", "skip"])
+@pytest.mark.parametrize(("size", "memory"), [(3 << 20, "4MiB"), (100_000, "128KiB")])
+def test_records_that_the_budget_holds_one_of_all_come(tmp_path: Path, size: int, memory: str, on_error: str) -> None:
+    """However large a block is expected to be: that alone is no reason to refuse it."""
+    path = tmp_path / "large.tfrecord"
+    sizes = [size, 60, 60, size, size, 20_000, 60, size]
+    with fb.io.TFRecordWriter(path) as writer:
+        for each in sizes:
+            writer.write(bytes(each))
+    dataset = fb.TFRecordDataset(path, on_error=on_error).with_options(fb.Options(memory=memory))
+    assert [len(record) for record in dataset] == sizes
+
+
+def test_large_records_wait_for_their_turn_in_files(tmp_path: Path) -> None:
+    """Of large records each slot of an interleave holds one, and no buffer beside it."""
+    names = []
+    for number in range(8):
+        names.append(str(tmp_path / f"{number}.tfrecord"))
+        with fb.io.TFRecordWriter(names[-1]) as writer:
+            for _ in range(6):
+                writer.write(bytes([number]) * (2 << 20))
+    dataset = fb.Dataset.from_tensor_slices(names).interleave(fb.TFRecordDataset, cycle_length=8)
+    with iter(dataset.with_options(fb.Options(memory="16MiB"))) as it:
+        assert [record[0] for record in it] == [*range(8)] * 6
+        assert it.ledger.peak < 32 << 20

@@ -16,6 +16,9 @@ from forebay.run.later import Later
 from forebay.run.meter import Meter
 from forebay.uninterrupted import take
 
+# Bytes of rows of which one after the other is fetched.
+_LARGE = 1 << 16
+
 
 class Supply:
     """What the slots of an operator share: how rows are fetched, and what they are checked against.
@@ -95,6 +98,7 @@ class Slot:
         """How many are at hand."""
         self.stays = True
         """Whether they, and all before them, stay in their buffers, whatever order they are put in."""
+        self._heavy = False  # Whether rows are large.
         self._asked = False
         self._outcome: tuple[Block | None, BaseException | None] | None = None
         self._spent = (0.0, 0.0)  # Seconds that the outcome took, and of processor time.
@@ -153,9 +157,10 @@ class Slot:
         """How many rows are at hand; 0 at the end, after an error, or if none are there yet and it may not wait.
 
         Where no other thread fetches rows, one more block is fetched if there are fewer than `least`. Only of rows that
-        stay in their buffers: those that are copied into a block of the output need not all be there at once.
+        stay in their buffers, and of which many fit into a block: those that are copied into a block of the output need
+        not all be there at once, and of large ones each takes a buffer.
         """
-        wanted = least if self._supply.submit is None and self.stays else 1
+        wanted = least if self._supply.submit is None and self.stays and not self._heavy else 1
         if self.rows < wanted and not self.ended and self._error is None:
             if self._supply.submit is None:
                 # The time is in the caller's already.
@@ -246,6 +251,7 @@ class Slot:
                 self._begun = True
                 self.first = block.cursor if self._inner.free else None
             self.stays = self.stays and all(column.stays for column in block.columns)
+            self._heavy = block.nbytes > _LARGE * block.rows
             self._blocks.append(block)
             self.rows += block.rows
             self.ask()

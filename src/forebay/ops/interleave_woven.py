@@ -27,8 +27,13 @@ class Woven:
 
     @staticmethod
     def most(rows: int, limit: int, slots: Iterable[Slot | None]) -> int:
-        """How many of `rows` rows at hand to weave, if blocks have `limit`: all, if none has to be copied for it."""
-        return rows if all(slot is None or slot.stays for slot in slots) else min(rows, limit)
+        """How many of `rows` rows at hand to weave, if blocks have `limit`: all, if none has to be copied for it.
+
+        Not of rows so large that a block has none of some slots: buffers of all slots would be kept for each.
+        """
+        there = [slot for slot in slots if slot is not None]
+        ahead = limit >= len(there) and all(slot.stays for slot in there)
+        return rows if ahead else min(rows, limit)
 
     def first(self, block: Block, limit: int) -> Block:
         """The first rows of a block that has just been woven, the others wait."""

@@ -131,7 +131,7 @@ class Operator(ABC):
         If so, whoever goes on from one stream of this operator to another has to remember the cursor of the first row
         of the other: seeking to its start would not give the same rows again.
         """
-        return any([operator.free for operator in self.inputs])
+        return any(operator.free for operator in self.inputs)
 
     def begin(self, cursor: Cursor, epoch: int) -> int:
         """``seek``, after which nothing is left of an error that was waiting. Readers call this."""

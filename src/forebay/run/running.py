@@ -1,5 +1,7 @@
 """What an iterator runs, and how that ends."""
 
+import time
+
 from forebay.block import Cursor
 from forebay.ledger import Ledger
 from forebay.remote_run import RemoteRun
@@ -18,6 +20,7 @@ class Running:
         self.operator: Operator | None = None
         self._remote: RemoteRun | None = None
         self._ledger = ledger
+        self._began = 0.0
         self._stats = Stats()
 
     def start(self, operator: Operator, remote: RemoteRun, cursor: Cursor, epoch: int) -> Reader:
@@ -32,6 +35,7 @@ class Running:
             raise
         self.close()
         self.operator, self._remote = operator, remote
+        self._began = time.perf_counter()
         return reader
 
     def stats(self) -> Stats:
@@ -63,4 +67,4 @@ class Running:
                 # Steps that came to their end on the way have left workers, which nobody may ever need again.
                 self._crew.parking.clear()
             # After the end the next epoch is likely to follow.
-            give_back(self._ledger.peak, again=self._crew.finished)
+            give_back(self._ledger.peak, time.perf_counter() - self._began if self._crew.finished else None)

@@ -9,8 +9,12 @@ from typing import Any
 from forebay._native import clear_spare
 from forebay.run.cpus import available_cpus
 
-# Pages of less cost more to have back, which every epoch would begin with, than they are worth.
-WORTH_IT = 32 << 20
+# The allocator keeps about this much for good, as we do for the next epoch: pages of less cost more to have back than
+# they are worth.
+_WORTH_IT = 16 << 20
+# If another epoch follows after so few seconds, this many: to have the pages back took a tenth of its time.
+_BRIEF = 0.25
+_WORTH_IT_OFTEN = 32 << 20
 
 
 # Of glibc's mallopt().
@@ -38,15 +42,15 @@ def share_arenas() -> None:
         mallopt(_ARENA_MAX, max(2, available_cpus()))
 
 
-def give_back(held: int, again: bool = False) -> None:
-    """After so many bytes were held and freed. What we keep ourselves stays if it is to be used `again`.
+def give_back(held: int, epoch: float | None = None) -> None:
+    """After so many bytes were held and freed. What we keep ourselves stays after an `epoch` of so many seconds.
 
     glibc hands arrays of some MiB straight back at first. With each of these it learns to keep larger ones, up to
     32 MiB, in its heap, where one small object behind them is enough to hold them all.
     """
-    if not again:
+    if epoch is None:
         clear_spare()
-    if held >= WORTH_IT:
+    if held >= (_WORTH_IT_OFTEN if epoch is not None and epoch < _BRIEF else _WORTH_IT):
         trim = _of_c_library("malloc_trim")
         if trim is not None:
             trim(0)

@@ -125,9 +125,10 @@ class _Records(FileRows):
 
     def read(self, rows: int) -> Block | None:
         """A block of about as many records as are asked for, whatever their size was so far."""
-        # A little more than they will take, so that blocks come out as large as they were asked for.
+        # A little more than they will take, so that blocks come out as large as they were asked for; but they may be
+        # smaller than those before, so that this alone is never too much.
         try:
-            self._window.fill(int((rows * 1.01 + 2) * self._row_bytes) + HEADER)
+            self._window.fill(min(int(rows * self._row_bytes * 1.01) + HEADER, self._window.most))
         except FileError:
             # What is there already comes out first, however much was asked for.
             if not self._window.size:

@@ -12,14 +12,18 @@ from forebay.storage.files import Bytes, InputFile
 from forebay.storage.inflate import WBITS, InflateError, inflater, mistaken
 from forebay.storage.marks import MARK
 
-# Of the compressed bytes. What they unfold to is asked for as it is needed, however much it may be.
-_COMPRESSED_PIECE = 1 << 18
+# Of the compressed bytes. What they unfold to is asked for as it is needed, however much it may be. Little, since
+# hundreds of files may be open at once.
+_COMPRESSED_PIECE = 1 << 16
 # What they unfold to at once: it is there twice until it has been copied to where it belongs.
 _UNFOLDED_PIECE = 1 << 20
 # Bytes have the same place in a page of the window as in one of the file: some processors copy them from the page cache
 # a lot faster that way. Only large windows begin at a page.
 _PAGE = 4096
 _LARGE = 1 << 16
+# A buffer that had to be so many times as large as a piece is let go of once it is lent, if at most this part is left.
+_OVERSIZE = 2
+_REST = 4
 
 
 class Stream(ABC):
@@ -110,7 +114,6 @@ class Inflated(Stream):
         self._at = begin  # In the file, of the compressed bytes that have not been read.
         self._end = end
         self._over = False
-        self._piece = np.empty(min(_COMPRESSED_PIECE, max(file.size, 1)), np.uint8)
         self._waiting = b""  # Compressed bytes that have been read and not used.
         self._member: Any = None
         self.skip(position)
@@ -166,10 +169,11 @@ class Inflated(Stream):
             self.ended()
             return None
         if not self._waiting:
-            most_read = len(self._piece) if self._end is None else min(len(self._piece), self._end - self._at)
-            got = self._file.read_at(self._at, self._piece[:most_read])
+            most_read = _COMPRESSED_PIECE if self._end is None else min(_COMPRESSED_PIECE, self._end - self._at)
+            piece = np.empty(most_read, np.uint8)
+            got = self._file.read_at(self._at, piece)
             self._at += got
-            self._waiting = self._piece[:got].tobytes()
+            self._waiting = piece[:got].tobytes()
             self._head = self._head or self._waiting[:MARK]
         if not self._waiting:
             if self._member is not None or self._end is not None:
@@ -246,6 +250,11 @@ class Window:
         self._start = min(self._start + count, self._end)
         if beyond > 0:
             self._stream.skip(beyond)
+        if self._lent and len(self._buffer) > max(_OVERSIZE * self._piece, _REST * self.size):
+            # Others may be waiting for their turn with one as large.
+            self._buffer = self.data.copy()
+            self._start, self._end, self._lent = 0, len(self._buffer), False
+            self._lease.note(len(self._buffer))
 
     def fill(self, least: int = 1) -> int:
         """Have at least so many bytes at hand, if there are as many; a whole piece if much less than that is asked for.
@@ -282,13 +291,15 @@ class Window:
         held = self._end - self._start
         start = (self._stream.position - held) % _PAGE if max(size, self._piece) >= _LARGE else 0
         if start + size > len(self._buffer) or self._lent:
-            # A piece at least, and some more, since the next may be larger. What is copied is there twice for a while.
+            # The old buffer is still there while the new one is filled. A piece at least, and some more, since the next
+            # may be larger.
             room = max(size, self._piece)
             room += room // 16 + (_PAGE if room >= _LARGE else 0)
             self._lease.note(room + held)
             other = spare_bytes(room)
             if held:
                 other[start : start + held] = self._buffer[self._start : self._end]
+                self._lease.note(room)
             self._buffer = other
             self._lent = False
         elif self._start + size > len(self._buffer):
