@@ -55,3 +55,23 @@ def test_a_shuffle_of_everything_is_that_however_it_was_asked_for():
         if make().cardinality() == fb.UNKNOWN_CARDINALITY:
             continue
         assert order(make().shuffle(50, seed=5), True) == order(make().shuffle(seed=5), True)
+
+
+def test_places_in_the_input_that_are_kept_do_not_add_up():
+    """Some rows stay in the buffer for very long. Each place may be one in every one of hundreds of files."""
+    rows = Dataset.range(200).interleave(lambda i: Dataset.range(40).map(lambda k: 40 * i + k), cycle_length=50)
+    ds = rows.shuffle(256, seed=3, reshuffle_each_iteration=False).with_options(fb.Options(block_bytes=32))
+    expected = [int(x) for x in ds]
+    with iter(ds) as iterator:
+        for number, x in enumerate(iterator, 1):
+            assert x == expected[number - 1]
+            if number % 611 == 0:
+                (shuffle,) = (each for each in operators(iterator._run.operator) if hasattr(each, "_marks"))
+                assert len(shuffle._marks) <= 64
+                with iter(ds) as other:
+                    other.load_state_dict(iterator.state_dict())
+                    assert [int(next(other)) for _ in range(50)] == expected[number : number + 50]
+
+
+def operators(last):
+    return [last, *(each for before in last.inputs for each in operators(before))]

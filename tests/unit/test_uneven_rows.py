@@ -59,6 +59,41 @@ def test_the_budget_holds(name):
     assert int(done.stdout) <= 32 + 48
 
 
+FILES = textwrap.dedent(
+    """
+    import resource, sys
+    import forebay as fb
+
+    folder, threads, compression = sys.argv[1], int(sys.argv[2]) or None, sys.argv[3]
+    most = lambda: resource.getrusage(resource.RUSAGE_SELF).ru_maxrss >> 10
+    names = [f"{folder}/{number}" for number in range(20)]
+    for name in names:
+        with fb.io.TFRecordWriter(name, compression) as writer:
+            for count, size in ((3000, 20), (5, 300_000), (4, 2 << 20)):
+                for _ in range(count):
+                    writer.write(bytes(size))
+    read = lambda name: fb.TFRecordDataset(name, compression)
+    dataset = fb.Dataset.from_tensor_slices(names).interleave(read, cycle_length=20, num_parallel_calls=threads)
+    before, count = most(), 0
+    for record in dataset.with_options(fb.Options(memory="32MiB")):
+        count += 1
+        del record
+    print(count, most() - before)
+    """
+)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("threads", "compression"), [(0, ""), (4, ""), (0, "GZIP"), (4, "GZIP")])
+def test_the_budget_holds_for_many_files_in_turns(tmp_path, threads, compression):
+    """Each of them comes to large records at the same time, and the window of each grows."""
+    arguments = [sys.executable, "-c", FILES, str(tmp_path), str(threads), compression]
+    done = subprocess.run(arguments, capture_output=True, text=True, check=True)
+    count, grown = map(int, done.stdout.split())
+    assert count == 20 * 3009
+    assert grown <= 32 + 48
+
+
 @pytest.mark.parametrize("executor", ["inline", "thread", "process"])
 def test_no_row_is_lost_and_none_comes_twice(executor):
     def count(i):

@@ -15,6 +15,7 @@ from forebay.ops.interleave_woven import Woven
 from forebay.run import Operator, Pace, Setup, Site
 from forebay.run.coalesce import coalesce
 from forebay.run.faults import Faults, Tolerance
+from forebay.run.pace import ENOUGH_BLOCKS
 from forebay.run.weave import available, shares, woven
 
 # Datasets that ``flat_map`` may have open ahead of the one whose turn it is.
@@ -169,7 +170,7 @@ class InterleavedRows(Operator):
         order, most = self._whose_turn()
         if order is None:
             return None
-        length, limit = self._turn, min(self._pace.rows, most)
+        length, limit = self._turn, min(self._pace.rows, most, self._fitting())
         needed = -(-(self._done + limit) // length)
         if needed == 1 and (first := self._slots[order[0]]) is not None:
             # Rows of a single slot are in one piece already, so there may be more of them.
@@ -197,6 +198,11 @@ class InterleavedRows(Operator):
         self._state_due = False
         self._datasets.first = max(self._pace.rows // len(order), 1)
         return self._woven.first(block.at(state), limit if len(givers) > 1 else rows)
+
+    def _fitting(self) -> int:
+        """How many rows are enough for a block: those at hand may be larger than the ones before."""
+        largest = max([slot.large for slot in self._slots if slot is not None], default=0)
+        return max(ENOUGH_BLOCKS * self._pace.block_bytes // largest, 1) if largest else ENDLESS
 
     def _to_whole_units(self, rows: int) -> int:
         """Fewer, if that makes the rows given so far whole batches and they are not the last ones at hand."""

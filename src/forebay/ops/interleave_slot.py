@@ -98,7 +98,8 @@ class Slot:
         """How many are at hand."""
         self.stays = True
         """Whether they, and all before them, stay in their buffers, whatever order they are put in."""
-        self._heavy = False  # Whether rows are large.
+        self.large = 0
+        """Bytes of a row, if they are large."""
         self._asked = False
         self._outcome: tuple[Block | None, BaseException | None] | None = None
         self._spent = (0.0, 0.0)  # Seconds that the outcome took, and of processor time.
@@ -160,7 +161,7 @@ class Slot:
         stay in their buffers, and of which many fit into a block: those that are copied into a block of the output need
         not all be there at once, and of large ones each takes a buffer.
         """
-        wanted = least if self._supply.submit is None and self.stays and not self._heavy else 1
+        wanted = least if self._supply.submit is None and self.stays and not self.large else 1
         if self.rows < wanted and not self.ended and self._error is None:
             if self._supply.submit is None:
                 # The time is in the caller's already.
@@ -251,7 +252,8 @@ class Slot:
                 self._begun = True
                 self.first = block.cursor if self._inner.free else None
             self.stays = self.stays and all(column.stays for column in block.columns)
-            self._heavy = block.nbytes > _LARGE * block.rows
+            size = block.nbytes // block.rows
+            self.large = size if size > _LARGE else 0
             self._blocks.append(block)
             self.rows += block.rows
             self.ask()

@@ -19,7 +19,8 @@ from forebay.run.slot_numbers import NUMBER, SlotNumbers
 from forebay.run.spilled_rows import SpilledRows
 from forebay.run.steps import Steps
 
-# The input's cursor is kept for one row in so many of the buffer's size: a cursor may hold a log, which grows.
+# The input's cursor is kept for one row in so many of the buffer's size, and for no more rows than that: a cursor may
+# hold a log, which grows, or a place in each of hundreds of files.
 _MARKS = 64
 
 
@@ -208,6 +209,9 @@ class ShuffleBuffer(Operator):
         if block is not None:
             if not self._marks or self._read - self._marks[-1][0] >= self._size // _MARKS:
                 self._marks.append((self._read, block.cursor))
+                if len(self._marks) > _MARKS:
+                    # Some rows stay for long. Without every other, a resume may have to read a few rows more.
+                    self._marks = deque(list(self._marks)[::2])
             self._read += block.rows
         return block
 

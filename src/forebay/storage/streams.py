@@ -14,7 +14,7 @@ from forebay.storage.marks import MARK
 
 # Of the compressed bytes. What they unfold to is asked for as it is needed, however much it may be. Little, since
 # hundreds of files may be open at once.
-_COMPRESSED_PIECE = 1 << 16
+_COMPRESSED_PIECE = 1 << 15
 # What they unfold to at once: it is there twice until it has been copied to where it belongs.
 _UNFOLDED_PIECE = 1 << 20
 # Bytes have the same place in a page of the window as in one of the file: some processors copy them from the page cache
