@@ -86,8 +86,7 @@ def waits(x: np.int64) -> np.int64:
 
 
 NUMBERS = np.arange(600.0)
-# Takes long for its size: memory for large results comes and goes with the lock in hand, slowly on a machine that is short
-# of it.
+# Takes long for its size: memory for large results comes and goes with the lock in hand, slowly where it is short.
 PACKED = zlib.compress(np.random.default_rng(1).integers(0, 64, 100_000, np.uint8).tobytes())
 
 
