@@ -220,6 +220,11 @@ class Proxy:
                 fault = self.script.pop(0) if self.script else self.always
         try:
             answer = self._ask(method, path, headers, body)
+        finally:
+            # Whoever has the answer may ask for more before this thread gets any further.
+            with self._lock:
+                self._now -= 1
+        try:
             if fault is not None:
                 fault(client, answer)
             else:
@@ -230,9 +235,6 @@ class Proxy:
             # Until the other side has had enough.
             client.recv(1)
             return False
-        finally:
-            with self._lock:
-                self._now -= 1
         return True
 
     def _ask(self, method: str, path: str, headers: dict[str, str], body: bytes) -> Answer:

@@ -16,7 +16,7 @@ from forebay.run.later import Later
 from forebay.run.meter import Meter
 from forebay.uninterrupted import take
 
-# Bytes of rows of which one after the other is fetched.
+# Bytes above which rows are fetched and put in order as they are needed: each has about a buffer of its own.
 _LARGE = 1 << 16
 
 

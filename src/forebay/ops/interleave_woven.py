@@ -29,10 +29,9 @@ class Woven:
     def most(rows: int, limit: int, slots: Iterable[Slot | None]) -> int:
         """How many of `rows` rows at hand to weave, if blocks have `limit`: all, if none has to be copied for it.
 
-        Not of rows so large that a block has none of some slots: buffers of all slots would be kept for each.
+        Not of large ones: for each block the buffers of all of them would be kept.
         """
-        there = [slot for slot in slots if slot is not None]
-        ahead = limit >= len(there) and all(slot.stays for slot in there)
+        ahead = all(slot is None or (slot.stays and not slot.large) for slot in slots)
         return rows if ahead else min(rows, limit)
 
     def first(self, block: Block, limit: int) -> Block:
