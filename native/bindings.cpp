@@ -2,15 +2,17 @@
 // and turn a kernel's "bad index" into an exception.
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
+#include <fcntl.h>
 #include <time.h>
+#include <unistd.h>
 
 #include <cerrno>
 #include <chrono>
 #include <cstdint>
+#include <cstring>
 #include <memory>
-#include <stdexcept>
-#include <string>
 #include <thread>
+#include <utility>
 
 #include "bindings.hpp"
 #include "kernels.hpp"
@@ -19,25 +21,39 @@ namespace nb = nanobind;
 
 namespace {
 
-using Bytes = nb::ndarray<const std::uint8_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
-using BytesOut = nb::ndarray<std::uint8_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
-using Ints = nb::ndarray<const std::int64_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
-using Words = nb::ndarray<const std::uint64_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
-using IntsOut = nb::ndarray<std::int64_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+using namespace forebay_bindings;
 
-void require(bool holds, const char* what) {
-  if (!holds) throw std::invalid_argument(what);
-}
+// A file that is open for as long as the object is there. Python's own opening leaves a moment in which an interrupt
+// loses the number of a file that is open already.
+class OpenedFile {
+ public:
+  explicit OpenedFile(nb::bytes path) {
+    require(std::strlen(path.c_str()) == path.size(), "embedded null byte");
+    do {
+      number_ = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    } while (number_ < 0 && errno == EINTR);
+    if (number_ >= 0) return;
+    PyErr_SetFromErrnoWithFilename(PyExc_OSError, path.c_str());
+    throw nb::python_error();
+  }
+  ~OpenedFile() { close(); }
+  OpenedFile(const OpenedFile&) = delete;
+  OpenedFile& operator=(const OpenedFile&) = delete;
 
-void check_index(std::ptrdiff_t bad, const char* what) {
-  if (bad >= 0) throw std::out_of_range(std::string(what) + " " + std::to_string(bad) + " is out of range");
-}
+  int number() const { return number_; }
+  void close() {
+    if (number_ >= 0) ::close(std::exchange(number_, -1));
+  }
+
+ private:
+  int number_ = -1;
+};
 
 void gather_ranges(Bytes source, Ints starts, Ints stops, BytesOut out) {
   require(starts.size() == stops.size(), "starts and stops differ in length");
   std::ptrdiff_t bad = -1;
   {
-    nb::gil_scoped_release unlocked;
+    Released unlocked;
     std::uint64_t total = 0;
     for (std::size_t i = 0; i < starts.size(); ++i) {
       total += static_cast<std::uint64_t>(stops.data()[i]) - static_cast<std::uint64_t>(starts.data()[i]);
@@ -55,7 +71,7 @@ void permute(Ints positions, std::uint64_t size, std::uint64_t key0, std::uint64
   const std::uint64_t key[2] = {key0, key1};
   std::ptrdiff_t bad = -1;
   {
-    nb::gil_scoped_release unlocked;
+    Released unlocked;
     bad = forebay::permute(positions.data(), positions.size(), size, key, out.data());
   }
   check_index(bad, "position");
@@ -65,7 +81,7 @@ void exchange(IntsOut buffer, Ints slots, Ints incoming, IntsOut out) {
   require(slots.size() == incoming.size() && slots.size() == out.size(), "slots, incoming and out differ in length");
   std::ptrdiff_t bad = -1;
   {
-    nb::gil_scoped_release unlocked;
+    Released unlocked;
     bad = forebay::exchange(buffer.data(), buffer.size(), slots.data(), incoming.data(), slots.size(), out.data());
   }
   check_index(bad, "slot");
@@ -76,7 +92,7 @@ void drain(IntsOut buffer, Ints slots, IntsOut out) {
   require(slots.size() <= buffer.size(), "more slots than the buffer has entries");
   std::ptrdiff_t bad = -1;
   {
-    nb::gil_scoped_release unlocked;
+    Released unlocked;
     bad = forebay::drain(buffer.data(), buffer.size(), slots.data(), slots.size(), out.data());
   }
   check_index(bad, "slot");
@@ -84,20 +100,8 @@ void drain(IntsOut buffer, Ints slots, IntsOut out) {
 
 std::size_t keep_last(BytesOut seen, std::int64_t low, Ints slots, BytesOut kept) {
   require(kept.size() == (slots.size() + 7) / 8, "kept does not have a bit for every slot");
-  nb::gil_scoped_release unlocked;
+  Released unlocked;
   return forebay::keep_last(seen.data(), seen.size(), low, slots.data(), slots.size(), kept.data());
-}
-
-void raise_read_error(int error) {
-  if (error == forebay::kEndOfFile) {
-    PyErr_SetString(PyExc_EOFError, "the file ends before the row");
-    throw nb::python_error();
-  }
-  if (error != 0) {
-    errno = error;
-    PyErr_SetFromErrno(PyExc_OSError);
-    throw nb::python_error();
-  }
 }
 
 void read_rows(int file, std::int64_t offset, std::int64_t stride, Ints rows, BytesOut out) {
@@ -109,53 +113,55 @@ void read_rows(int file, std::int64_t offset, std::int64_t stride, Ints rows, By
   }
   int error = 0;
   {
-    nb::gil_scoped_release unlocked;
+    Released unlocked;
     error = forebay::read_rows(file, offset, stride, out.size() / rows.size(), rows.data(), rows.size(), out.data());
   }
-  raise_read_error(error);
+  raise_file_error(error);
 }
 
 void read_ranges(int file, Ints starts, Ints stops, BytesOut out) {
-  require(starts.size() == stops.size(), "starts and stops differ in length");
-  std::uint64_t total = 0;
-  for (std::size_t i = 0; i < starts.size(); ++i) {
-    const std::int64_t start = starts.data()[i];
-    const std::int64_t stop = stops.data()[i];
-    const bool bad = start < 0 || stop < start || static_cast<std::uint64_t>(stop - start) > out.size() - total;
-    check_index(bad ? static_cast<std::ptrdiff_t>(i) : -1, "range");
-    total += static_cast<std::uint64_t>(stop - start);
-  }
-  require(total == out.size(), "out is not as long as all ranges together");
+  require(check_ranges(starts, stops, INT64_MAX) == out.size(), "out is not as long as all ranges together");
   int error = 0;
   {
-    nb::gil_scoped_release unlocked;
+    Released unlocked;
     error = forebay::read_ranges(file, starts.data(), stops.data(), starts.size(), out.data());
   }
-  raise_read_error(error);
+  raise_file_error(error);
+}
+
+void read_pieces(int file, Ints starts, Ints stops, BytesOut out, IntsOut checksums) {
+  require(check_ranges(starts, stops, INT64_MAX) == out.size(), "out is not as long as all ranges together");
+  require(checksums.size() == starts.size(), "there is not a checksum for every range");
+  int error = 0;
+  {
+    Released unlocked;
+    error = forebay::read_pieces(file, starts.data(), stops.data(), starts.size(), out.data(), checksums.data());
+  }
+  raise_file_error(error);
 }
 
 // None if the file ends before.
 nb::object read_checked(int file, std::int64_t offset, nb::object out) {
-  const forebay_bindings::Contents bytes(out, true);
+  const Contents bytes(out, true);
   require(offset >= 0 && bytes.size() <= static_cast<std::uint64_t>(INT64_MAX - offset), "there is no such place in a file");
   std::uint32_t checksum = 0;
   int error = 0;
   {
-    nb::gil_scoped_release unlocked;
+    Released unlocked;
     error = forebay::read_checked(file, offset, bytes.size(), bytes.data(), &checksum);
   }
   if (error == forebay::kEndOfFile) return nb::none();
-  raise_read_error(error);
+  raise_file_error(error);
   return nb::int_(checksum);
 }
 
-// (array, checksum); None if it would have to be read first.
+// (array, checksum); None if it has to be read instead.
 nb::object map_checked(int file, std::int64_t offset, std::size_t size) {
   require(offset >= 0 && size <= static_cast<std::uint64_t>(INT64_MAX - offset), "there is no such place in a file");
   auto mapping = std::make_unique<forebay::Mapping>();
   std::uint32_t checksum = 0;
   {
-    nb::gil_scoped_release unlocked;
+    Released unlocked;
     if (!forebay::map_checked(file, offset, size, mapping.get(), &checksum)) mapping.reset();
   }
   if (!mapping) return nb::none();
@@ -177,7 +183,7 @@ void write_rows(int file, Ints rows, Bytes values) {
   }
   int error = 0;
   {
-    nb::gil_scoped_release unlocked;
+    Released unlocked;
     error = forebay::write_rows(file, row_bytes, rows.data(), rows.size(), values.data());
   }
   if (error != 0) {
@@ -213,7 +219,7 @@ nb::tuple lock_wait(double nap, std::size_t naps, std::uintptr_t thread, int clo
   std::int64_t queued = 0;
   std::size_t looks = 0, held = 0;
   {
-    nb::gil_scoped_release unlocked;
+    Released unlocked;
     Clock::time_point before = Clock::now();
     double used_before = seconds_of(clock);
     std::uint32_t chance = static_cast<std::uint32_t>(before.time_since_epoch().count());
@@ -247,7 +253,7 @@ std::size_t place_rows(Words words, unsigned shift, Ints first, IntsOut filled, 
   require(places.size() >= words.size(), "places is shorter than words");
   require(shift < 64, "shift must be below 64");
   for (std::size_t i = 0; i < buckets; ++i) require(filled.data()[i] >= 0, "filled must not be negative");
-  nb::gil_scoped_release unlocked;
+  Released unlocked;
   return forebay::place_rows(words.data(), words.size(), shift, first.data(), filled.data(), buckets, room,
                              places.data());
 }
@@ -265,7 +271,7 @@ void scatter_rows(Bytes rows, Ints places, BytesOut records, std::size_t stride,
   require(places.size() > 0 && rows.size() % places.size() == 0, "rows is not a whole number of bytes per place");
   const std::size_t width = rows.size() / places.size();
   check_records(places, stride, offset, width, records.size());
-  nb::gil_scoped_release unlocked;
+  Released unlocked;
   forebay::scatter_rows(rows.data(), width, places.data(), places.size(), records.data() + offset, stride);
 }
 
@@ -273,7 +279,7 @@ void gather_rows(Bytes records, std::size_t stride, std::size_t offset, Ints pla
   require(places.size() > 0 && rows.size() % places.size() == 0, "rows is not a whole number of bytes per place");
   const std::size_t width = rows.size() / places.size();
   check_records(places, stride, offset, width, records.size());
-  nb::gil_scoped_release unlocked;
+  Released unlocked;
   forebay::gather_rows(records.data() + offset, stride, places.data(), places.size(), width, rows.data());
 }
 
@@ -297,6 +303,12 @@ NB_MODULE(_native, m) {
         "Write rows of equal size to an open file, row r at r times that size.");
   m.def("read_ranges", &read_ranges, nb::arg("file"), nb::arg("starts").noconvert(), nb::arg("stops").noconvert(), nb::arg("out").noconvert(),
         "Read the byte ranges [starts[i], stops[i]) of an open file behind one another into out.");
+  nb::class_<OpenedFile>(m, "OpenedFile", "A file that is open to be read, until it is closed or nobody refers to it.")
+      .def(nb::init<nb::bytes>(), nb::arg("path"))
+      .def_prop_ro("number", &OpenedFile::number, "What the system knows it by; -1 once it is closed.")
+      .def("close", &OpenedFile::close, "At once. May be called again.");
+  m.def("read_pieces", &read_pieces, nb::arg("file"), nb::arg("starts").noconvert(), nb::arg("stops").noconvert(), nb::arg("out").noconvert(), nb::arg("checksums").noconvert(),
+        "As read_ranges, and write the CRC-32C of each.");
   m.def("read_checked", &read_checked, nb::arg("file"), nb::arg("offset"), nb::arg("out"),
         "Fill out from that place of an open file on, and return the CRC-32C of what was read; None if the file ends before.");
   m.def("map_checked", &map_checked, nb::arg("file"), nb::arg("offset"), nb::arg("size"),
@@ -311,9 +323,10 @@ NB_MODULE(_native, m) {
         "Copy row i into the field at `offset` of record places[i].");
   m.def("gather_rows", &gather_rows, nb::arg("records").noconvert(), nb::arg("stride"), nb::arg("offset"), nb::arg("places").noconvert(), nb::arg("rows").noconvert(),
         "Copy the field at `offset` of record places[i] into row i.");
-  forebay_bindings::bind_images(m);
-  forebay_bindings::bind_records(m);
-  forebay_bindings::bind_text(m);
+  bind_errands(m);
+  bind_images(m);
+  bind_records(m);
+  bind_text(m);
   // Parsers may live as long as the interpreter, in functions of modules: that is no leak.
   nb::set_leak_warnings(false);
 }

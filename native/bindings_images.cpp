@@ -44,7 +44,7 @@ void resize(Images<const In> in, Starts row_starts, Weights row_weights, Starts 
   }
   const forebay::Taps rows = taps(row_starts, row_weights, in.shape(1), out.shape(1));
   const forebay::Taps columns = taps(column_starts, column_weights, in.shape(2), out.shape(2));
-  nb::gil_scoped_release unlocked;
+  forebay_bindings::Released unlocked;
   forebay::resize(in.data(), in.shape(0), in.shape(1), in.shape(2), in.shape(3), rows, columns, out.data());
 }
 
@@ -90,7 +90,7 @@ std::optional<std::pair<Size, Size>> decode(forebay::JpegPlanes& planes, nb::byt
   if (ratio != 1 && ratio != 2 && ratio != 4 && ratio != 8) throw std::invalid_argument("ratio is 1, 2, 4 or 8");
   const std::uint8_t* const bytes = static_cast<const std::uint8_t*>(data.data());
   const std::size_t size = data.size();
-  nb::gil_scoped_release unlocked;
+  forebay_bindings::Released unlocked;
   if (!planes.decode(bytes, size, ratio, grey, max_pixels)) return std::nullopt;
   const forebay::Plane& first = planes.plane(0);
   const forebay::Plane& last = planes.plane(planes.planes() - 1);
@@ -110,7 +110,7 @@ void resize_planes(forebay::JpegPlanes& planes, Starts row_starts, Weights row_w
   const forebay::Taps columns = taps(column_starts, column_weights, first.width, out.shape(1));
   const forebay::Taps colour_rows = taps(colour_row_starts, colour_row_weights, last.height, out.shape(0));
   const forebay::Taps colour_columns = taps(colour_column_starts, colour_column_weights, last.width, out.shape(1));
-  nb::gil_scoped_release unlocked;
+  forebay_bindings::Released unlocked;
   planes.resize(rows, columns, colour_rows, colour_columns, out.shape(2), out.data());
 }
 

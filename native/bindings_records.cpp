@@ -55,19 +55,19 @@ std::uint32_t checksum(nb::object data, std::uint32_t before, bool portable) {
   const Contents bytes(data);
   const auto kernel = portable ? crc32c_portable : crc32c;
   if (bytes.size() < kWorthUnlocking) return kernel(bytes.data(), bytes.size(), before);
-  nb::gil_scoped_release unlocked;
+  Released unlocked;
   return kernel(bytes.data(), bytes.size(), before);
 }
 
 std::tuple<std::size_t, std::size_t, int, std::int64_t> scan(Bytes data, bool verify, IntsOut starts, IntsOut stops) {
   require(starts.size() == stops.size(), "starts and stops differ in length");
-  nb::gil_scoped_release unlocked;
+  Released unlocked;
   const Scan found = scan_records(data.data(), data.size(), starts.size(), verify, starts.data(), stops.data());
   return {found.rows, found.consumed, static_cast<int>(found.stop), found.length};
 }
 
 std::ptrdiff_t find(Bytes data, std::size_t from, std::uint64_t longest) {
-  nb::gil_scoped_release unlocked;
+  Released unlocked;
   return find_header(data.data(), data.size(), from, longest);
 }
 
@@ -76,7 +76,7 @@ void frame(Bytes data, Ints offsets, BytesOut out) {
   const std::size_t count = offsets.size() - 1;
   const auto bytes = static_cast<std::size_t>(offsets.data()[count] - offsets.data()[0]);
   require(out.size() == bytes + count * kFraming, "out does not have the size of all records with their framing");
-  nb::gil_scoped_release unlocked;
+  Released unlocked;
   frame_records(data.data(), offsets.data(), count, out.data());
 }
 
@@ -106,7 +106,7 @@ void make_strings(PyObject** places, Bytes data, Ints starts, Ints stops) {
   }
   if (later.empty()) return;
   // Nobody else knows of them yet.
-  nb::gil_scoped_release unlocked;
+  Released unlocked;
   for (const auto& [to, i] : later) std::memcpy(to, bytes + starts.data()[i], static_cast<std::size_t>(stops.data()[i] - starts.data()[i]));
 }
 
@@ -128,8 +128,8 @@ void fill_bytes(nb::object out, Bytes data, Ints starts, Ints stops) {
 }
 
 // Memory of an earlier array that nobody refers to any more, if there is some.
-nb::ndarray<nb::numpy, std::uint8_t, nb::ndim<1>> spare_bytes(std::size_t size) {
-  return array_of(static_cast<std::uint8_t*>(take_memory(size)), size, size);
+nb::ndarray<nb::numpy, std::uint8_t, nb::ndim<1>> spare_bytes(std::size_t size, bool roomy) {
+  return array_of(static_cast<std::uint8_t*>(take_memory(size, roomy)), size, size);
 }
 
 template <class T>
@@ -227,7 +227,7 @@ nb::tuple parse_apart(const Parser& parser, const std::vector<Bytes>& buffers, s
   require(!which || which->size() == starts.size(), "which and starts differ in length");
   std::vector<Span> rows;
   {
-    nb::gil_scoped_release unlocked;
+    Released unlocked;
     rows.reserve(starts.size());
     for (std::size_t i = 0; i < starts.size(); ++i) {
       const auto buffer = which ? static_cast<std::uint64_t>(which->data()[i]) : 0;
@@ -323,7 +323,7 @@ nb::tuple write(nb::list features, std::size_t count) {
   Buffer<std::uint8_t> out;
   Buffer<std::int64_t> ends;
   {
-    nb::gil_scoped_release unlocked;
+    Released unlocked;
     write_examples(written, count, out, ends);
   }
   nb::object offsets = offsets_from(ends);
@@ -347,9 +347,10 @@ void bind_records(nb::module_& m) {
         "A bytes object for each string data[starts[i]:stops[i]].");
   m.def("fill_bytes", &fill_bytes, nb::arg("out"), nb::arg("data").noconvert(), nb::arg("starts").noconvert(), nb::arg("stops").noconvert(),
         "Set the elements of an object array to the strings data[starts[i]:stops[i]].");
-  m.def("spare_bytes", &spare_bytes, nb::arg("size"),
+  m.def("spare_bytes", &spare_bytes, nb::arg("size"), nb::arg("roomy") = false,
         "An array of so many bytes, whatever they are. Large ones begin at a page, and need not be cleared by the system.");
   m.def("clear_spare", &clear_memory, "Give memory that is kept for such arrays back to the system; how many bytes that was.");
+  m.def("kept_spare", &kept_memory, "How many bytes are kept for such arrays at the moment.");
   nb::class_<Parser>(m, "Parser", "Features that are wanted of serialized Examples.")
       .def("__init__",
            [](Parser* self, nb::list features, bool sequences, bool compares) {

@@ -39,7 +39,7 @@ std::string text_of(nb::handle given) {
 
 std::pair<std::size_t, std::size_t> find_lines(Bytes data, bool last, IntsOut starts, IntsOut stops) {
   require(starts.size() == stops.size(), "starts and stops differ in length");
-  nb::gil_scoped_release unlocked;
+  Released unlocked;
   const Lines found = scan_lines(data.data(), data.size(), last, starts.size(), starts.data(), stops.data());
   return {found.rows, found.consumed};
 }
@@ -80,7 +80,7 @@ std::pair<nb::list, End> parse(const CsvParser& parser, Bytes data, bool last, s
   std::vector<CsvValues> values;
   CsvEnd end;
   {
-    nb::gil_scoped_release unlocked;
+    Released unlocked;
     end = parser.parse(data.data(), data.size(), last, most, values);
   }
   nb::list columns;
@@ -113,7 +113,7 @@ std::pair<nb::list, End> fields(Bytes data, bool last, int delimiter, bool quote
 nb::object footer_fault(Bytes data) {
   const char* fault;
   {
-    nb::gil_scoped_release unlocked;
+    Released unlocked;
     fault = parquet_fault(data.data(), data.size());
   }
   return fault == nullptr ? nb::none() : nb::object(nb::str(fault));

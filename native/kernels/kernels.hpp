@@ -75,6 +75,15 @@ int read_ranges(int file, const std::int64_t* starts, const std::int64_t* stops,
 // Reads `size` bytes from `offset` on and takes their CRC-32C on the way. Returns the same.
 int read_checked(int file, std::int64_t offset, std::size_t size, std::uint8_t* out, std::uint32_t* checksum);
 
+// Writes the ranges [starts[i], stops[i]) of `source` behind one another, from `offset` of the file on, and takes the
+// CRC-32C of each. Returns 0, or the errno of what failed.
+int write_pieces(int file, std::int64_t offset, const std::uint8_t* source, const std::int64_t* starts,
+                 const std::int64_t* stops, std::size_t count, std::int64_t* checksums);
+
+// As read_ranges, and takes the CRC-32C of each; asks the system for all of them before it reads the first.
+int read_pieces(int file, const std::int64_t* starts, const std::int64_t* stops, std::size_t count, std::uint8_t* out,
+                std::int64_t* checksums);
+
 // Bytes of a file where the system has them, for this process alone: who writes to them writes to copies of their pages.
 struct Mapping {
   void* pages;
@@ -83,8 +92,9 @@ struct Mapping {
 };
 
 // Maps `size` bytes from `offset`, which is not negative, on and takes their CRC-32C: half the time of a read, since
-// nothing is copied. False unless all of them are in the page cache: of disks that fail, mappings tell by a signal.
-// As they would of a file that gets shorter, so this is for files that nobody else can reach.
+// nothing is copied. They are read into the page cache first if they are not there. False if that cannot be done, or
+// the page cache has no room for all of them: of disks that fail, mappings tell by a signal. As they would of a file that
+// gets shorter, so this is for files that nobody else can reach.
 bool map_checked(int file, std::int64_t offset, std::size_t size, Mapping* out, std::uint32_t* checksum);
 void unmap(const Mapping& mapping) noexcept;
 
@@ -103,5 +113,10 @@ void scatter_rows(const std::uint8_t* rows, std::size_t width, const std::int64_
                   std::uint8_t* records, std::size_t stride);
 void gather_rows(const std::uint8_t* records, std::size_t stride, const std::int64_t* places, std::size_t count,
                  std::size_t width, std::uint8_t* rows);
+
+// The order of records by the random words that they begin with, of which the first `known` bits are the same in all;
+// those with the same word as they lie.
+void order_records(const std::uint8_t* records, std::size_t width, std::size_t count, unsigned known,
+                   std::int64_t* order);
 
 }  // namespace forebay

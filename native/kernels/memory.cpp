@@ -24,6 +24,9 @@ constexpr std::size_t kKeptPieces = 32;
 // they grow, and from time to time; all those of the past would add up to the most that is kept.
 constexpr std::size_t kKeptTakes = 64;
 
+// A roomy piece is larger by no more than a part of so many.
+constexpr std::size_t kSpareShare = 12;
+
 // Sizes that differ a little are made equal, so that one piece serves for all of them.
 std::size_t rounded(std::size_t bytes) {
   std::size_t step = kPage;
@@ -32,23 +35,31 @@ std::size_t rounded(std::size_t bytes) {
   return (bytes + step - 1) / step * step;
 }
 
+// Before every large piece.
+struct Head {
+  void* begin;
+  std::size_t bytes;
+};
+
+Head head_of(const void* memory) {
+  Head head;
+  std::memcpy(&head, static_cast<const std::uint8_t*>(memory) - sizeof(Head), sizeof(Head));
+  return head;
+}
+
 // At the start of a page. Not by `aligned_alloc`, which leaves what lies before that to small objects: with these in the
 // way, the next piece of the same size no longer fits to where the last one was, and the heap grows with every other one.
 void* take_pages(std::size_t bytes) {
   if (bytes > static_cast<std::size_t>(-1) - 2 * kPage) return nullptr;
-  auto* const begin = static_cast<std::uint8_t*>(std::malloc(bytes + kPage + sizeof(void*)));
-  if (begin == nullptr) return nullptr;
-  const auto place = reinterpret_cast<std::uintptr_t>(begin) + sizeof(void*);
-  std::uint8_t* const memory = begin + sizeof(void*) + (kPage - place % kPage) % kPage;
-  std::memcpy(memory - sizeof(void*), &begin, sizeof(void*));
+  const Head head{std::malloc(bytes + kPage + sizeof(Head)), bytes};
+  if (head.begin == nullptr) return nullptr;
+  const auto place = reinterpret_cast<std::uintptr_t>(head.begin) + sizeof(Head);
+  std::uint8_t* const memory = static_cast<std::uint8_t*>(head.begin) + sizeof(Head) + (kPage - place % kPage) % kPage;
+  std::memcpy(memory - sizeof(Head), &head, sizeof(Head));
   return memory;
 }
 
-void free_pages(void* memory) noexcept {
-  void* begin = nullptr;
-  std::memcpy(&begin, static_cast<std::uint8_t*>(memory) - sizeof(void*), sizeof(void*));
-  std::free(begin);
-}
+void free_pages(void* memory) noexcept { std::free(head_of(memory).begin); }
 
 struct Piece {
   void* memory;
@@ -58,22 +69,25 @@ struct Piece {
 
 class Kept {
  public:
-  // One of that size; null if there is none.
-  void* take(std::size_t bytes) {
+  // One of that size, or a little larger if it may be `roomy`; null if there is none.
+  void* take(std::size_t bytes, bool roomy) {
     const std::lock_guard<std::mutex> locked(lock_);
     ++takes_;
+    std::size_t found = count_;
     for (std::size_t i = count_; i-- > 0;) {
-      if (pieces_[i].bytes == bytes) {
-        void* memory = pieces_[i].memory;
-        remove(i);
-        return memory;
-      }
+      const std::size_t size = pieces_[i].bytes;
+      if (size < bytes || size - bytes > (roomy ? size / kSpareShare : 0)) continue;
+      if (found == count_ || size < pieces_[found].bytes) found = i;
     }
-    return nullptr;
+    if (found == count_) return nullptr;
+    void* memory = pieces_[found].memory;
+    remove(found);
+    return memory;
   }
 
   // Whether it is kept; older ones may have to go for it.
-  bool give(void* memory, std::size_t bytes) {
+  bool give(void* memory) {
+    const std::size_t bytes = head_of(memory).bytes;
     if (bytes > kKeptBytes) return false;
     const std::lock_guard<std::mutex> locked(lock_);
     while (count_ != 0 && (count_ == kKeptPieces || bytes_ + bytes > kKeptBytes ||
@@ -94,6 +108,11 @@ class Kept {
       remove(count_ - 1);
     }
     return bytes;
+  }
+
+  std::size_t bytes() {
+    const std::lock_guard<std::mutex> locked(lock_);
+    return bytes_;
   }
 
  private:
@@ -118,13 +137,13 @@ Kept& kept() {
 
 }  // namespace
 
-void* take_memory(std::size_t bytes) {
+void* take_memory(std::size_t bytes, bool roomy) {
   void* memory = nullptr;
   if (bytes < kLarge) {
     memory = std::malloc(std::max<std::size_t>(bytes, 1));
   } else {
     bytes = rounded(bytes);
-    memory = kept().take(bytes);
+    memory = kept().take(bytes, roomy);
     if (memory == nullptr) memory = take_pages(bytes);
   }
   if (memory == nullptr) throw std::bad_alloc();
@@ -135,12 +154,14 @@ void give_memory(void* memory, std::size_t bytes) noexcept {
   if (memory == nullptr) return;
   if (bytes < kLarge) {
     std::free(memory);
-  } else if (!kept().give(memory, rounded(bytes))) {
+  } else if (!kept().give(memory)) {
     free_pages(memory);
   }
 }
 
 std::size_t clear_memory() noexcept { return kept().clear(); }
+
+std::size_t kept_memory() noexcept { return kept().bytes(); }
 
 void* resize_memory(void* memory, std::size_t bytes, std::size_t wanted) {
   if (memory != nullptr && std::max(bytes, wanted) < kLarge) {

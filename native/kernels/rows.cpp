@@ -1,4 +1,6 @@
+#include <algorithm>
 #include <cstring>
+#include <vector>
 
 #include "kernels.hpp"
 
@@ -24,6 +26,11 @@ constexpr int kSecondCache = 2;
 constexpr std::size_t kLine = 64;
 // Of a longer row only the beginning: the rest the processor foresees by itself.
 constexpr std::size_t kMostAhead = 4096;
+
+// Of random words so many bits tell nearly all that there are in memory apart; more would only be tables to go through.
+constexpr unsigned kMostBits = 18;
+// As long a list is sorted fastest by putting one after another where it belongs.
+constexpr std::size_t kFew = 24;
 
 void copy_any(std::size_t width, std::size_t count, const std::uint8_t* from, std::size_t from_stride,
               const std::int64_t* from_rows, std::uint8_t* to, std::size_t to_stride, const std::int64_t* to_rows) {
@@ -73,6 +80,38 @@ void scatter_rows(const std::uint8_t* rows, std::size_t width, const std::int64_
 void gather_rows(const std::uint8_t* records, std::size_t stride, const std::int64_t* places, std::size_t count,
                  std::size_t width, std::uint8_t* rows) {
   copy_rows(width, count, records, stride, places, rows, width, nullptr);
+}
+
+void order_records(const std::uint8_t* records, std::size_t width, std::size_t count, unsigned known,
+                   std::int64_t* order) {
+  std::vector<std::uint64_t> words(count);
+  unsigned bits = 0;
+  while (bits < kMostBits && bits + known < 64 && (std::size_t{2} << bits) <= count) ++bits;
+  const unsigned shift = bits == 0 ? 0 : 64 - known - bits;
+  const std::uint64_t mask = (std::uint64_t{1} << bits) - 1;
+  // Where the rows with each value of these bits begin, behind those with the values before.
+  std::vector<std::size_t> next((std::size_t{1} << bits) + 1);
+  for (std::size_t i = 0; i < count; ++i) {
+    std::memcpy(&words[i], records + i * width, sizeof(std::uint64_t));
+    ++next[((words[i] >> shift) & mask) + 1];
+  }
+  for (std::size_t i = 1; i < next.size(); ++i) next[i] += next[i - 1];
+  for (std::size_t i = 0; i < count; ++i) order[next[(words[i] >> shift) & mask]++] = static_cast<std::int64_t>(i);
+  const auto before = [&words](std::int64_t one, std::int64_t other) {
+    return words[static_cast<std::size_t>(one)] < words[static_cast<std::size_t>(other)];
+  };
+  for (std::size_t value = 0, start = 0; value <= mask; start = next[value], ++value) {
+    if (next[value] - start > kFew) {
+      std::stable_sort(order + start, order + next[value], before);
+      continue;
+    }
+    for (std::size_t i = start + 1; i < next[value]; ++i) {
+      const std::int64_t row = order[i];
+      std::size_t place = i;
+      for (; place > start && before(row, order[place - 1]); --place) order[place] = order[place - 1];
+      order[place] = row;
+    }
+  }
 }
 
 }  // namespace forebay

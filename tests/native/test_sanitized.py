@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from native.fuzz import build, compiler, corpus
+from native.fuzz import ROOT, build, compiler, corpus
 
 
 @pytest.mark.skipif(compiler() is None, reason="there is no C++ compiler")
@@ -20,3 +20,22 @@ def test_hostile_bytes(tmp_path: Path, portable: bool) -> None:
     )
     assert run.returncode == 0, run.stderr[-4000:]
     assert run.stdout == "20016 inputs\n"
+
+
+@pytest.mark.skipif(compiler() is None, reason="there is no C++ compiler")
+@pytest.mark.parametrize("sanitizer", ["thread", "address,undefined"])
+def test_reading_ahead(tmp_path: Path, sanitizer: str) -> None:
+    """What a thread and those who ask it have in common."""
+    kernels = [ROOT / "native/kernels" / f"{name}.cpp" for name in ("errands", "read_ahead", "records", "crc32c")]
+    command = [compiler(), "-std=c++17", "-g", "-O1", f"-fsanitize={sanitizer}", "-pthread"]
+    command += [
+        f"-I{ROOT / 'native/kernels'}",
+        ROOT / "native/fuzz/read_ahead.cpp",
+        *kernels,
+        "-o",
+        tmp_path / "target",
+    ]
+    subprocess.run(command, check=True)
+    environment = os.environ | {"ASAN_OPTIONS": "detect_leaks=0", "LD_PRELOAD": ""}
+    run = subprocess.run([tmp_path / "target"], env=environment, capture_output=True, text=True, check=False)
+    assert run.returncode == 0, run.stderr[-4000:]

@@ -28,6 +28,11 @@ def test_pieces_that_are_a_little_slow_end_it_when_there_are_enough():
     assert after(*[0.001] * 30).over
 
 
+def test_a_single_slow_piece_may_have_been_an_accident():
+    assert not after(*[0.0001] * 5, 0.05, *[0.0001] * 100).over
+    assert after(*[0.01] * 6).over
+
+
 def test_what_is_slow_only_at_first_does_not():
     assert not after(*[0.001] * 16, *[0.0002] * 100).over
 

@@ -8,18 +8,19 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
+from forebay._native import Errands
 from forebay.block import START, Block, Cursor, Indices, RowError, Uniform, concat_blocks
 from forebay.block.aligned import aligned_empty
 from forebay.block.dense import Dense
 from forebay.block.pages import own_pages
+from forebay.heaps import give_back
 from forebay.ops.progress import Progress
 from forebay.run import Operator, Pace, Reader, Setup, Site
-from forebay.run.errands import Errands
 from forebay.run.keys import Key, key_of, words
+from forebay.run.pieces import Ordered, read_chunks
 from forebay.run.places import Places
-from forebay.run.records import Bytes, Layout, Scatter, Words, read_chunks
-from forebay.run.spill import SpillFile
-from forebay.run.trim import give_back
+from forebay.run.records import Layout, Scatter, Words
+from forebay.run.spill import Bytes, SpillFile
 
 # Rows are scattered by so many leading bits of their words at a time: as many as leave pieces of a good size to be
 # written at once, and to be remembered. Fewer would mean that small budgets scatter large data too many times.
@@ -130,7 +131,7 @@ class ExternalShuffle(Operator):
                 break
         else:
             if first:
-                order = np.argsort(np.concatenate([word for word, _ in first]), kind="stable")
+                order = _order(np.concatenate([word for word, _ in first]))
                 whole = concat_blocks([block for _, block in first])
                 first.clear()
                 yield from self._given(whole.take, order[skip:])
@@ -165,7 +166,7 @@ class ExternalShuffle(Operator):
     def _scattered(self, first: "deque[tuple[Words, Block]]", rest: Iterator[tuple[Words, Block]]) -> list[_Part]:
         """All rows on disk, by the leading bits of their words."""
         self._file = SpillFile(self._spill)
-        self._errands = Errands(str(self.site))
+        self._errands = Errands()
         parts = [_Part(self._bits, self._file) for _ in range(1 << self._bits)]
         self._layout = layout = Layout.of(first[0][1])
         rows = _drained(first, rest)
@@ -230,6 +231,8 @@ class ExternalShuffle(Operator):
                 self._room[given % 2] = _NOTHING
                 waiting.extendleft(reversed(self._split(part)))
             else:
+                if waiting:
+                    waiting[0].chunks.will_need()
                 yield part, skip
                 skip, given = 0, given + 1
 
@@ -263,10 +266,10 @@ class ExternalShuffle(Operator):
             # For the largest that may come, since what no part reaches into costs nothing.
             self._room[slot] = own_pages(max(part.chunks.nbytes, self._largest))
         self._lease.note(sum(map(len, self._room)))
-        errand = self._errands.do(partial(_sorted_records, part.chunks, file, layout, self._room[slot]))
+        coming = Ordered(part.chunks, file, self._errands, self._room[slot], layout.width, part.bits)
 
         def give() -> Iterator[Block]:
-            records, order = errand.result()
+            records, order = coming.result()
             return self._given(partial(layout.rows, records), order[skip:])
 
         return give
@@ -280,7 +283,7 @@ class ExternalShuffle(Operator):
             blocks.insert(0, _with_words(word, self._layout.rows(records, np.arange(len(word)))))
         rows = concat_blocks(blocks)
         self._lease.note(2 * rows.nbytes)
-        order = np.argsort(_words_of(rows), kind="stable")
+        order = _order(_words_of(rows))
         return self._given(Block(rows.structure, rows.columns[1:], rows.rows).take, order[skip:])
 
     def _given(self, take: Callable[[Indices], Block], order: Indices) -> Iterator[Block]:
@@ -323,9 +326,12 @@ def _drained(first: "deque[tuple[Words, Block]]", rest: Iterator[tuple[Words, Bl
     yield from rest
 
 
-def _sorted_records(chunks: Places, file: SpillFile, layout: Layout, room: Bytes) -> tuple[Bytes, Indices]:
-    records = read_chunks(chunks, file, room)
-    return records, np.argsort(layout.words(records), kind="stable")
+def _order(word: Words) -> Indices:
+    """Of rows by their words, those with the same word as they came."""
+    order = np.argsort(word)
+    ordered = word[order]
+    # As good as never, and the other way takes several times as long.
+    return np.argsort(word, kind="stable") if (ordered[1:] == ordered[:-1]).any() else order
 
 
 def _with_words(word: Words, block: Block) -> Block:

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 
+from forebay._native import Errands
 from forebay.ops.interleave_schedule import Cycle
 from forebay.ops.interleave_slot import Supply
 from forebay.run import Site
@@ -11,9 +12,14 @@ from forebay.run.hesitation import Hesitation
 
 
 class Threads:
-    """None at first where the cycle is hesitant. That they are of use after all is remembered in `parking`."""
+    """None at first where the cycle is hesitant. That they are of use after all is remembered in `parking`.
 
-    def __init__(self, site: Site, supply: Supply, cycle: Cycle, parking: Parking) -> None:
+    What they do in Python holds others up. So files that can be read without any are read `ahead` in either case.
+    """
+
+    def __init__(
+        self, site: Site, supply: Supply, cycle: Cycle, parking: Parking, ahead: Errands | None = None
+    ) -> None:
         self._site = site
         self._supply = supply
         self._parking = parking
@@ -25,6 +31,7 @@ class Threads:
         self.count = 0 if supply.hesitation else self.wanted
         """How many there are, once rows are asked for."""
         self._executor: ThreadExecutor[None] | None = None
+        self._ahead = ahead
 
     @property
     def running(self) -> bool:
@@ -58,6 +65,11 @@ class Threads:
         if self._executor is not None:
             self._executor.close()
             self._executor = None
+
+    def stop_reading(self) -> None:
+        """End what reads ahead, after all who may ask it to."""
+        if self._ahead is not None:
+            self._ahead.stop()
 
     def ended(self) -> None:
         """All rows have been given: tell what was found out about those of hesitant cycles."""

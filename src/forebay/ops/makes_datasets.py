@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Literal, TypeVar, get_args
 
+from forebay._native import Errands
 from forebay.errors import InternalError, PlanError
 from forebay.ops.inner import InnerDatasets, inner_bytes
 from forebay.ops.interleave_rows import InterleavedRows
@@ -26,12 +27,14 @@ class MakesDatasets(Parallel, Skips):
     """A dataset for every element. The seed is what unseeded random steps of these datasets derive theirs from.
 
     With ``on_error="skip"`` there is none for elements that the function fails for. `ignores_inner` is set by
-    ``ignore_errors``: the datasets that it makes leave out what fails in them too.
+    ``ignore_errors``: the datasets that it makes leave out what fails in them too. `hint` is what would make it known
+    how many rows these have, if whoever wrote the function knows.
     """
 
     map_func: Callable[..., Any]
     seed: int | None = None
     ignores_inner: bool = False
+    hint: str | None = None
 
     executors = get_args(ReaderName)
     traits = Traits(makes_plans=True, random=True)
@@ -76,6 +79,10 @@ class MakesDatasets(Parallel, Skips):
         """Not known before it has run."""
         return UNKNOWN
 
+    def count_hint(self) -> str | None:
+        """As it was given, for datasets of which nothing is left out."""
+        return None if self.ignores_inner else self.hint
+
     def holds(self, sizes: Sizes) -> Holding:
         """Blocks of the inner datasets; what these hold besides is known when they run, and counts then."""
         threads = self.threads(sizes.setup)
@@ -94,7 +101,9 @@ class MakesDatasets(Parallel, Skips):
         cycle = self.cycle(threads, threads > 0 and self.free_order(setup))
         cycle = replace(cycle, tuned=self.tuned, hesitant=self.tuned and self.executor == "auto")
         source = build(self.input, setup.with_unit(1))
-        inner = replace(setup, block_bytes=inner_bytes(setup, cycle.slots), unit=1, even=cycle.even(setup.unit))
+        ahead = Errands() if cycle.hesitant and cycle.threads and setup.parallelism.cpus > 1 else None
+        size = inner_bytes(setup, cycle.slots, ahead is not None)
+        inner = replace(setup, block_bytes=size, unit=1, even=cycle.even(setup.unit), ahead=ahead)
         ignore = partial(ignore_errors, quiet=self.quiet) if self.ignores_inner else None
         datasets = InnerDatasets(self.site, self.map_func, self.seed, inner, ignore)
         return InterleavedRows(self.site, datasets, setup, source, cycle, self.tolerance)

@@ -7,6 +7,9 @@ WORTH = 5e-4
 """Seconds below which that does not pay."""
 # Less than this in all shows nothing: to make a dataset and open its file takes longer than to read on in it.
 _ENOUGH = 2e-2
+# What one that takes longer counts as: a busy machine may have been kept from it, which says nothing of the others. Not
+# for so long, though.
+_MOST, _SURELY = 5e-3, 0.2
 
 
 class Hesitation:
@@ -28,7 +31,7 @@ class Hesitation:
         if self._pieces == 0:
             self._queued = queued_seconds()
             return
-        self._seconds += seconds
+        self._seconds += seconds if seconds > _SURELY else min(seconds, _MOST)
         if self._seconds > max(_ENOUGH, WORTH * self._pieces):
             # Looked at only now, since it takes a few system calls.
             before, self._queued = self._queued, queued_seconds()

@@ -5,6 +5,7 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from forebay._native import Errands
 from forebay.block import Block, Cursor, Indices
 from forebay.errors import ClosedError, DataError, FileError, ForebayError, FunctionError
 from forebay.ledger import Lease, Ledger
@@ -80,7 +81,7 @@ class Setup:
     those that plans made while running (as in ``flat_map``) are optimised with. Only while the `gate` is open may rows
     come in another order than the usual one.
     `parallelism` is what steps may use of the machine, `ledger` what they may hold in memory, `spill` where the
-    rest goes, and `remote` how files elsewhere are read.
+    rest goes, `remote` how files elsewhere are read, and `ahead` who reads those that are here ahead, if anybody.
     """
 
     block_bytes: int
@@ -93,6 +94,7 @@ class Setup:
     ledger: Ledger = field(default_factory=lambda: Ledger(1 << 62))
     spill: SpillStore = field(default_factory=SpillStore)
     remote: RemoteRun = field(default_factory=current)
+    ahead: Errands | None = None
 
     def with_unit(self, unit: int) -> "Setup":
         """The same for an operator whose rows are wanted in multiples of `unit`."""

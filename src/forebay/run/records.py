@@ -1,30 +1,31 @@
 """Rows of fixed size as records, scattered to disk by random words and read back bucket by bucket."""
 
 from collections import deque
-from functools import partial
 from math import gcd, prod
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from forebay._native import gather_rows, place_rows, scatter_rows
+from forebay._native import Errands, gather_rows, place_rows, scatter_rows
 from forebay.block import Block, Indices, Structure
 from forebay.block.aligned import ALIGN, aligned_empty
 from forebay.block.dense import Dense
 from forebay.block.pages import own_pages
-from forebay.run.errands import Errand, Errands
+from forebay.run.pieces import Written
 from forebay.run.places import Place, Places
-from forebay.run.spill import SpillFile
+from forebay.run.spill import Bytes, SpillFile
 
-Bytes = NDArray[np.uint8]
 Words = NDArray[np.uint64]
+_Filled = list[tuple[int, int, int]]
 
 _WORD = 8
 # Larger rows are written one by one as well as together, and take too much room in every bucket.
 _MOST_WIDTH = 1 << 16
 # Buckets beside those that are being filled, for what is on its way to the disk.
 _SPARE = 8
+# Parts of these that are written at once, since larger pieces take the system less time.
+_GROUPS = 4
 
 
 class Layout:
@@ -87,23 +88,11 @@ def _bytes(values: NDArray[Any]) -> Bytes:
     return values.reshape(-1).view(np.uint8)
 
 
-def read_chunks(chunks: Places, file: SpillFile, out: Bytes) -> Bytes:
-    """The records of one bucket in the order in which they came, at the beginning of `out`."""
-    places = list(chunks)
-    for place in places:
-        file.will_need(place.offset, place.nbytes)
-    done = 0
-    for place in places:
-        file.read_into(place.offset, out[done : done + place.nbytes], place.checksum)
-        done += place.nbytes
-    return out[:done]
-
-
 class Scatter:
     """Collects records in a buffer for every bucket, and has them written when that is full.
 
     Args:
-        file: what records are appended to, by the errands' thread.
+        file: what records are appended to.
         errands: write what is full while the next records are collected.
         width: bytes of a record.
         shift: the lowest of the words' bits that name a record's bucket.
@@ -125,7 +114,10 @@ class Scatter:
         self._first = np.arange(buckets, dtype=np.int64) * self._room
         self._filled = np.zeros(buckets, np.int64)
         self._free = [number * self._room for number in range(buckets, buckets + spare)]
-        self._writing: deque[tuple[int, Errand[None]]] = deque()
+        # Buckets, with the first and the number of their records: those that are full, and those that are written.
+        self._at_once = max(1, spare // _GROUPS)
+        self._full: _Filled = []
+        self._writing: deque[tuple[_Filled, Written]] = deque()
         self._chunks = [Places(file) for _ in range(buckets)]
 
     @property
@@ -148,30 +140,35 @@ class Scatter:
 
     def finish(self) -> list[Places]:
         """Write what is left; where everything is, by bucket."""
-        for bucket in np.flatnonzero(self._filled).tolist():
-            self._write(bucket)
+        left = np.flatnonzero(self._filled)
+        self._full += zip(left.tolist(), self._first[left].tolist(), self._filled[left].tolist())
+        self._hand_over()
         while self._writing:
             self._written()
         return self._chunks
 
     def _write(self, bucket: int) -> None:
-        first, count = int(self._first[bucket]), int(self._filled[bucket])
-        data = self._slots[first * self._width : (first + count) * self._width]
-        errand = self._errands.do(partial(_append, self._file, data, count, self._chunks[bucket]))
-        self._writing.append((first, errand))
-        while not self._free or self._writing[0][1].done:
+        self._full.append((bucket, int(self._first[bucket]), int(self._filled[bucket])))
+        if len(self._full) == self._at_once:
+            self._hand_over()
+        while self._writing and (not self._free or self._writing[0][1].done):
             self._written()
-            if not self._writing:
-                break
         self._first[bucket] = self._free.pop()
         self._filled[bucket] = 0
 
+    def _hand_over(self) -> None:
+        full, self._full = self._full, []
+        _, first, counts = np.array(full, np.int64).reshape(-1, 3).T
+        starts = first * self._width
+        written = Written(self._file, self._errands, self._slots, starts, starts + counts * self._width)
+        self._writing.append((full, written))
+
     def _written(self) -> None:
-        first, errand = self._writing.popleft()
-        errand.result()
-        self._free.append(first)
-
-
-def _append(file: SpillFile, data: Bytes, rows: int, chunks: Places) -> None:
-    offset, digest = file.put([data])
-    chunks.append(Place(offset, len(data), rows, digest, 0))
+        filled, written = self._writing[0]
+        written.result()
+        self._writing.popleft()
+        for (bucket, first, rows), offset, checksum in zip(
+            filled, written.offsets.tolist(), written.checksums.tolist()
+        ):
+            self._chunks[bucket].append(Place(offset, rows * self._width, rows, checksum, 0))
+            self._free.append(first)

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from forebay._native import find_header, scan_records
+from forebay._native import Errands, find_header, scan_records
 from forebay.block import LEAF, Block, Indices, TensorSpec
 from forebay.block.spans import Spans
 from forebay.block.spec import BYTES
@@ -40,6 +40,8 @@ _WHY = {
 _WASTE = 4
 # Records of this size all come with the first block.
 _FIRST = 128
+# Files whose records are so large that a window holds fewer are not read ahead: each would take a buffer of its own.
+_SEVERAL = 4
 # A search for the next record need not look at more than this at once.
 _SEARCH = 1 << 18
 
@@ -85,7 +87,11 @@ class TFRecords(FilesNode):
     def open(self, path: str, at: Any, lease: Lease, setup: Setup) -> FileRows:
         """From an offset on."""
         piece = self.buffer_size or setup.block_bytes
-        return _Records(open_file(path), self.compression, at or 0, lease, piece, setup.ledger.budget)
+        return _Records(open_file(path), self.compression, at or 0, lease, piece, setup.ledger.budget, setup.ahead)
+
+    def counted(self) -> tuple[str, ...] | None:
+        """With an index, which compressed files cannot have."""
+        return None if self.compression is not None else () if self.index_files else ("with index=True",)
 
     def index(self, path: str) -> FileIndex | None:
         """If the user wants one."""
@@ -96,9 +102,17 @@ class _Records(FileRows):
     """Records in order. What has been read waits in a window."""
 
     def __init__(
-        self, file: InputFile, compression: str | None, at: int, lease: Lease, piece: int, budget: int
+        self,
+        file: InputFile,
+        compression: str | None,
+        at: int,
+        lease: Lease,
+        piece: int,
+        budget: int,
+        ahead: Errands | None = None,
     ) -> None:
         self._file = file
+        self._ahead = ahead
         try:
             stream = open_stream(file, compression, lease, at)
         except FileError:
@@ -128,7 +142,7 @@ class _Records(FileRows):
         # A little more than they will take, so that blocks come out as large as they were asked for; but they may be
         # smaller than those before, so that this alone is never too much.
         try:
-            self._window.fill(min(int(rows * self._row_bytes * 1.01) + HEADER, self._window.most))
+            self._window.fill(self._enough(rows))
         except FileError:
             # What is there already comes out first, however much was asked for.
             if not self._window.size:
@@ -136,10 +150,26 @@ class _Records(FileRows):
         if not self._window.size:
             return None
         while True:
-            found = self._scan(rows, verify=True)
+            found = self._came(rows) or self._scan(rows, verify=True)
             if found[0]:
-                return self._block(*found)
+                block = self._block(*found)
+                if self._ahead is not None and _SEVERAL * self._row_bytes <= self._window.piece:
+                    self._starts, self._stops = np.empty(rows, np.int64), np.empty(rows, np.int64)
+                    self._window.read_ahead(self._ahead, self._enough(rows), self._starts, self._stops)
+                return block
             self._need()
+
+    def _enough(self, rows: int) -> int:
+        """Bytes that so many records are likely to take."""
+        return min(int(rows * self._row_bytes * 1.01) + HEADER, self._window.most)
+
+    def _came(self, rows: int) -> tuple[int, int] | None:
+        """What ``_scan`` would find, if that has been found out already."""
+        count, consumed = self._window.found
+        if not count:
+            return None
+        self._fault, self._length = None, 0
+        return (count, consumed) if count <= rows else (rows, int(self._stops[rows - 1]) + FRAMING - HEADER)
 
     def spans(self, rows: int, verify: bool) -> "tuple[Indices, Indices] | None":
         """Where the next records begin and end, framing included, without reading more of large ones than need be."""

@@ -1,17 +1,23 @@
 """The contents of a file in order, plain or compressed, and the window through which they are looked at."""
 
 from abc import ABC, abstractmethod
+from sys import getrefcount
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from forebay._native import spare_bytes
+from forebay._native import Coming, Errands, spare_bytes
 from forebay.errors import FileError, PlanError
 from forebay.ledger import Lease
-from forebay.storage.files import Bytes, InputFile
+from forebay.storage.files import Bytes, InputFile, file_error
 from forebay.storage.inflate import WBITS, InflateError, inflater, mistaken
 from forebay.storage.marks import MARK
 
+Indices = NDArray[np.int64]
+
+_NOTHING = np.empty(0, np.uint8)
 # Of the compressed bytes. What they unfold to is asked for as it is needed, however much it may be. Little, since
 # hundreds of files may be open at once.
 _COMPRESSED_PIECE = 1 << 15
@@ -30,6 +36,8 @@ class Stream(ABC):
     """Bytes from `position` on."""
 
     position = 0
+    descriptor: int | None = None
+    """Of a file that has the same bytes at the same places, and can be read from without this."""
 
     @property
     @abstractmethod
@@ -80,6 +88,7 @@ class _Plain(Stream):
     def __init__(self, file: InputFile, position: int) -> None:
         self._file = file
         self.position = position
+        self.descriptor = file.descriptor
 
     @property
     def left(self) -> int:
@@ -200,6 +209,16 @@ class Inflated(Stream):
         return data
 
 
+def _references(holder: Any) -> int:
+    """How many there are to the buffer that was used before, some of which are due to the question."""
+    used = holder._used
+    return getrefcount(used)
+
+
+# If nobody looks at it any more. How many that are is up to the interpreter.
+_ALONE = _references(SimpleNamespace(_used=np.empty(0, np.uint8)))
+
+
 class Window:
     """The part of a stream that is being looked at: `data` begins at byte `position` of the contents.
 
@@ -210,13 +229,18 @@ class Window:
         self._stream = stream
         self._path = path
         self._lease = lease
-        self._piece = piece
+        self.piece = piece
+        """Bytes that are read at once, unless more are needed."""
         self.most = most
         """Bytes that may be asked for at once."""
-        self._buffer = np.empty(0, np.uint8)
+        self._buffer = _NOTHING
         self._start = self._end = 0
         self._ended = False
         self._lent = False
+        self._coming: Coming | None = None  # What is being read ahead.
+        self._used = _NOTHING  # The buffer before, once others have been read ahead.
+        self.found = (0, 0)
+        """Whole good records from the window's first byte on that came with what was read ahead, and their bytes."""
 
     @property
     def position(self) -> int:
@@ -247,13 +271,14 @@ class Window:
     def move(self, count: int) -> None:
         """Go so many bytes on, also beyond what is at hand."""
         beyond = count - self.size
+        self.found = (0, 0)
         self._start = min(self._start + count, self._end)
         if beyond > 0:
             self._stream.skip(beyond)
-        if self._lent and len(self._buffer) > max(_OVERSIZE * self._piece, _REST * self.size):
+        if self._lent and len(self._buffer) > max(_OVERSIZE * self.piece, _REST * self.size):
             # Others may be waiting for their turn with one as large.
             self._buffer = self.data.copy()
-            self._start, self._end, self._lent = 0, len(self._buffer), False
+            self._start, self._end, self._lent, self._used = 0, len(self._buffer), False, _NOTHING
             self._lease.note(len(self._buffer))
 
     def fill(self, least: int = 1) -> int:
@@ -261,6 +286,8 @@ class Window:
 
         Returns how many there are. FileError if the budget has no room for them.
         """
+        if self._coming is not None:
+            self._arrive()
         size = self._end - self._start
         if size >= least or self._ended:
             return size
@@ -275,10 +302,7 @@ class Window:
             )
         while size < least and not self._ended:
             # A stream that may be endless is believed piece by piece.
-            room = least if known is not None else min(least, max(2 * size, self._piece))
-            if room < max(self._piece // 2, _LARGE):
-                room = max(room, self._piece)
-            # Not more than that: what is left over is copied when the window moves on.
+            room = self._enough(least if known is not None else min(least, max(2 * size, self.piece)))
             self._make_room(room)
             got = self._stream.read(self._buffer[self._end : self._start + room])
             self._end += got
@@ -286,20 +310,58 @@ class Window:
             size += got
         return size
 
-    def _make_room(self, size: int) -> None:
-        """So many bytes from the window's first one on."""
+    def _enough(self, least: int) -> int:
+        """How much to read where so much is needed. Not more: what is left over is copied when the window moves on."""
+        return max(least, self.piece) if least < max(self.piece // 2, _LARGE) else least
+
+    def read_ahead(self, thread: Errands, least: int, starts: Indices, stops: Indices) -> None:
+        """Have a thread do what ``fill`` would, and look for records in it. Only where the budget has room for that."""
+        file, known = self._stream.descriptor, self.left
+        if file is None or known is None or self._ended or self._coming is not None:
+            return
+        # A piece at most: what is larger may be so only because the rows before were.
+        room, held = min(self._enough(min(least, known)), self.piece, known), self.size
+        if room <= held or room > self.most or not self._lease.ask(len(self._buffer) + self._roomy(room)):
+            return
+        self._make_room(room, again=True)
+        data = self._buffer[self._start : self._start + room]
+        self._coming = thread.read(file, self._stream.position, data, held, starts, stops)
+
+    def _arrive(self) -> None:
+        assert self._coming is not None
+        try:
+            got, rows, used = self._coming.wait()
+        except OSError as error:
+            self._coming = None
+            raise file_error(self._path, error, self._stream.position) from error
+        self._coming = None
+        self._stream.skip(got)
+        self._end += got
+        self._ended = not got
+        self.found = rows, used
+
+    def _roomy(self, size: int) -> int:
+        """How large a buffer for so many bytes is: a piece at least, and some more, since the next may be larger."""
+        room = max(size, self.piece)
+        return room + room // 16 + (_PAGE if room >= _LARGE else 0)
+
+    def _make_room(self, size: int, again: bool = False) -> None:
+        """So many bytes from the window's first one on. A buffer that is lent is kept, to be used `again`."""
         held = self._end - self._start
-        start = (self._stream.position - held) % _PAGE if max(size, self._piece) >= _LARGE else 0
+        start = (self._stream.position - held) % _PAGE if max(size, self.piece) >= _LARGE else 0
         if start + size > len(self._buffer) or self._lent:
-            # The old buffer is still there while the new one is filled. A piece at least, and some more, since the next
-            # may be larger.
-            room = max(size, self._piece)
-            room += room // 16 + (_PAGE if room >= _LARGE else 0)
-            self._lease.note(room + held)
-            other = spare_bytes(room)
+            # The old buffer is still there while the new one is filled.
+            room = self._roomy(size)
+            if len(self._used) >= start + size and _references(self) == _ALONE:
+                other = self._used
+            else:
+                self._used = _NOTHING
+                self._lease.note(room + (len(self._buffer) if again else held))
+                other = spare_bytes(room)
             if held:
                 other[start : start + held] = self._buffer[self._start : self._end]
-                self._lease.note(room)
+            self._used = self._buffer if again and len(self._buffer) <= len(other) else _NOTHING
+            self._lease.note(len(other) + len(self._used))
             self._buffer = other
             self._lent = False
         elif self._start + size > len(self._buffer):
@@ -310,7 +372,8 @@ class Window:
 
     def close(self) -> None:
         """Let go of the memory."""
-        self._buffer = np.empty(0, np.uint8)
+        self._coming = None  # Which is waited for.
+        self._buffer = self._used = _NOTHING
         self._start = self._end = 0
         self._stream.close()
         self._lease.release()

@@ -1,0 +1,74 @@
+// What is done on a thread of its own while somebody else is busy with something else.
+#pragma once
+
+#include <sys/types.h>
+
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <deque>
+#include <memory>
+#include <mutex>
+#include <thread>
+
+namespace forebay {
+
+// Whoever made it keeps the memory that it works on there until it is done, or has never begun.
+class Job {
+ public:
+  virtual ~Job() = default;
+
+ private:
+  friend class Errands;
+  enum class State { kQueued, kRunning, kDone };
+
+  virtual void run() = 0;
+
+  State state_ = State::kQueued;
+};
+
+// One thread, from the first job until ``stop``; the next job starts another. What it has not begun with is done by
+// whoever asks for it, so that nothing is waited for but what is under way. Any number of threads may use it.
+class Errands {
+ public:
+  Errands() : shared_(std::make_unique<Shared>()) {}
+  ~Errands();
+  Errands(const Errands&) = delete;
+  Errands& operator=(const Errands&) = delete;
+
+  void add(std::shared_ptr<Job> job);
+
+  // Whether the job is done, which is waited for no longer than that.
+  bool finish(Job& job, std::chrono::milliseconds patience);
+
+  // Whether the job is done already.
+  bool is_done(const Job& job);
+
+  // The job is not wanted any more: whether nobody will write to its memory from now on.
+  bool withdraw(Job& job);
+
+  void stop();
+
+ private:
+  struct Worker {
+    std::thread thread;
+    bool stopping = false;
+  };
+  struct Shared {
+    std::mutex lock;
+    std::condition_variable queued;
+    std::condition_variable done;
+    std::deque<std::shared_ptr<Job>> jobs;
+    std::shared_ptr<Worker> worker;
+
+    void work(const Worker& me);
+  };
+
+  // Whether this is a forked process: the thread is not there, and locks may be held by it for ever.
+  bool elsewhere() const;
+
+  std::unique_ptr<Shared> shared_;
+  std::atomic<pid_t> process_{0};
+};
+
+}  // namespace forebay
