@@ -27,7 +27,7 @@ def test_arrays_kept_in_a_list_are_a_leak() -> None:
     assert verdict["types"][0]["bytes"] == pytest.approx(300 * 200_000, rel=0.5)
     assert verdict["holders"][0]["name"] == "list __main__.kept"
     assert verdict["holders"][0]["length"] == 300
-    assert verdict["text"].startswith("LEAK: memory grows steadily")
+    assert verdict["text"].startswith("LEAK: memory in use grows steadily")
     assert "numpy.ndarray" in verdict["text"]
     assert "used up after" in verdict["text"]
 

@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -9,8 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from forebay.observe.bins import Bins
-from forebay.observe.judge import FLOOR, Series, follow, judge
+from forebay.observe.conclude import is_doubtful
+from forebay.observe.judge import FLOOR, Judgement, Readings, Series, follow, judge
 from forebay.observe.trend import Floats, mann_kendall, trend
+from forebay.observe.verdict import TypeGrowth
 from unit.support import fixed
 
 MIB = 1 << 20
@@ -30,9 +33,12 @@ def series(values: Floats, epoch: int | None = None) -> Series:
 
 
 def kind(values: Floats, epoch: int | None = None, held: Floats | None = None) -> str:
+    """Of memory that is all in use, as the C library sees it too."""
     memory = series(values, epoch)
     rest = memory if held is None else series(values - held, epoch)
-    return judge(memory, rest, int(values.max() - values[0]), 0 if held is None else int(held.max())).kind
+    readings = Readings(memory, rest, live=rest, other=memory)
+    most = 0 if held is None else int(held.max())
+    return judge(readings, int(values.max() - values[0]), most, held is not None).kind
 
 
 def level(steps: int) -> Floats:
@@ -227,6 +233,116 @@ def test_a_buffer_that_drains_under_level_memory_is_no_leak() -> None:
 def test_too_few_steps() -> None:
     assert kind(level(15)) == "unclear"
     assert follow(series(level(15))).course == "short"
+
+
+# What is in use
+
+
+def judged(memory: Floats, live: Floats | None, epoch: int | None = None, kept: Floats | float = 0.0) -> Judgement:
+    """Beside datasets whose buffers hold nothing worth a word."""
+    resident = series(memory, epoch)
+    grown = int(memory.max() - memory[0])
+    if live is None:
+        return judge(Readings(resident, resident), grown, 0, datasets=True)
+    readings = Readings(resident, resident, series(live, epoch), series(memory - kept, epoch))
+    return judge(readings, grown, 0, datasets=True)
+
+
+def ratchet(rng: np.random.Generator, epochs: int, epoch: int, scale: float) -> Floats:
+    """What an allocator comes to keep: every peak that is higher than all before leaves something behind."""
+    peaks = np.maximum.accumulate(rng.gamma(8, scale / 3, epochs) * np.linspace(1, 1.5, epochs))
+    return np.repeat(peaks, epoch) * MIB
+
+
+def test_a_small_rise_of_what_is_in_use_is_not_a_buffers_growth() -> None:
+    """Losses that are kept, 7 MiB of them, while resident memory goes up and down by more."""
+    steps, epoch = 1252, 313
+    kept = level(steps) + np.linspace(0, 7 * MIB, steps)
+    for seed in range(20):
+        rng = np.random.default_rng(seed)
+        memory = kept + rng.uniform(0, 20 * MIB, steps)
+        # What is in use is known well, or hardly better.
+        for live, held in ((kept, 20), (kept + rng.uniform(0, 12 * MIB, steps), 4)):
+            rest = series(memory, epoch)
+            resident = rest if held == 20 else series(memory + np.linspace(0, 20 * MIB, steps), epoch)
+            readings = Readings(resident, rest, series(live, epoch), rest)
+            assert judge(readings, 30 * MIB, held * MIB, datasets=True).kind == "unclear", (seed, held)
+
+
+def test_a_plateau_that_is_not_sure_is_open_to_containers_that_grew() -> None:
+    rng = np.random.default_rng(1)
+    noisy = follow(series(level(1252) + np.linspace(0, 7 * MIB, 1252) + rng.uniform(0, 80 * MIB, 1252)))
+    assert noisy.course == "level"
+    assert noisy.trend is not None
+    rising = replace(noisy, trend=replace(noisy.trend, low=1.0), confidence=0.3)
+    falling = replace(rising, trend=replace(noisy.trend, low=-1.0))
+    small, large = (TypeGrowth("Tensor", 1252, 200 << 10),), (TypeGrowth("numpy.ndarray", 1252, 3 * MIB),)
+    assert is_doubtful(rising, 7 * MIB, small)
+    assert is_doubtful(falling, 7 * MIB, large)
+    assert not is_doubtful(falling, 7 * MIB, small)
+    assert not is_doubtful(rising, MIB, small)
+    assert not is_doubtful(replace(rising, confidence=0.95), 7 * MIB, large)
+
+
+def test_what_allocators_keep_is_no_leak_however_steadily_it_rises() -> None:
+    alarms = 0
+    for seed in range(RUNS):
+        rng = np.random.default_rng(seed)
+        kept = ratchet(rng, 12, 50, 5)
+        live = level(600) + dependent(rng, 600, 1 * MIB, 0.5)
+        resident = series(level(600) + kept, 50)
+        alarms += follow(resident).course == "rising"
+        assert judged(level(600) + kept, live, 50, kept).kind in ("plateau", "unclear")
+    assert alarms > 10  # So much for resident memory.
+
+
+def test_what_is_in_use_is_a_leak_under_what_allocators_keep() -> None:
+    found: Counter[str] = Counter()
+    for seed in range(RUNS):
+        rng = np.random.default_rng(seed)
+        kept = np.array([0, *rng.uniform(0, 60, 11)]).repeat(50) * MIB
+        leak = np.arange(600) * 40 * 1024.0
+        live = level(600) + leak + dependent(rng, 600, 0.5 * MIB, 0.5)
+        found[judged(level(600) + kept + leak, live, 50, kept).kind] += 1
+    assert found["leak"] == RUNS
+
+
+def test_memory_that_no_allocator_knows_of_is_a_leak_from_12_mib_on() -> None:
+    rise = np.arange(600) * 1.0
+    for each, expected in ((40 * 1024, ("leak", "not in use")), (10 * 1024, ("unclear", "course"))):
+        found = judged(level(600) + rise * each, level(600), 50)
+        assert (found.kind, found.why) == expected
+
+
+def test_where_allocators_cannot_be_asked_12_mib_make_a_leak() -> None:
+    rise = np.arange(600) * 1.0
+    for each, expected in ((40 * 1024, "leak"), (10 * 1024, "unclear"), (1024, "plateau")):
+        assert judged(level(600) + rise * each, None, 50).kind == expected
+
+
+def test_what_was_asked_for_and_never_written_to_is_no_leak() -> None:
+    assert judged(level(600), level(600) + np.arange(600) * 100 * 1024.0, 50).kind == "unclear"
+
+
+def test_within_one_epoch_resident_memory_has_to_agree() -> None:
+    rise = np.arange(600) * 100 * 1024.0
+    wild = np.random.default_rng(0).uniform(0, 90, 600).repeat(1) * MIB
+    assert judged(level(600) + rise, level(600) + rise).kind == "leak"
+    assert judged(level(600) + np.sort(wild)[::-1] + rise, level(600) + rise).kind != "leak"
+
+
+def test_four_epochs_that_each_leave_something_are_a_leak_whatever_comes_and_goes() -> None:
+    rng = np.random.default_rng(3)
+    steps = level(400) + rng.uniform(-40, 40, 400) * MIB
+    left = Bins()
+    for epoch in range(4):
+        left.add(int((200 + 8 * epoch) * MIB))
+    live = replace(series(steps, 100), epochs=left.curve())
+    resident = series(level(400) + rng.uniform(0, 60, 400) * MIB, 100)
+    found = judge(Readings(resident, resident, live, resident), 60 * MIB, 0, datasets=True)
+    assert (found.kind, found.why) == ("leak", "in use")
+    assert found.finding.trend is not None
+    assert found.finding.trend.slope == pytest.approx(8 * MIB / 100)
 
 
 # The parts

@@ -9,7 +9,9 @@ import numpy as np
 import pytest
 
 import forebay as fb
-from forebay.observe.census import census, grown_holders, grown_types
+from forebay.block import LEAF, Block, column_from_rows
+from forebay.observe.census import census, grown_types
+from forebay.observe.holders import grown_holders
 from forebay.observe.report import report
 from forebay.observe.verdict import Verdict
 from forebay.run import observers
@@ -103,13 +105,14 @@ def test_elements_are_the_same_and_none_is_kept() -> None:
 
 
 def test_nobody_is_told_when_nobody_watches() -> None:
-    elements = iter([1])
     ds = fb.Dataset.range(3)
-    assert observers.observed(iter(ds), elements) is elements
+    block = Block(LEAF, [column_from_rows([1, 2])], 2)
+    plain = type(block.elements())
+    assert type(observers.observed(iter(ds), block)) is plain
     with fb.watch(types=False) as w, iter(ds) as it:
         next(it)
-        assert observers.observed(it, elements) is not elements
-    assert observers.observed(iter(ds), elements) is elements
+        assert type(observers.observed(it, block)) is not plain
+    assert type(observers.observed(iter(ds), block)) is plain
     assert w.verdict.steps == 1
     list(ds)
     assert w.verdict.steps == 1
@@ -214,6 +217,14 @@ def test_plot(tmp_path: Path) -> None:
     assert "without buffers of datasets" in drawn
 
 
+def test_plot_into_what_is_no_file() -> None:
+    with fb.watch(types=False) as w:
+        w.step()
+    for path in (None, 3, "", np.zeros(2)):
+        with pytest.raises(fb.PlanError, match=r"plot\(path=.*\): path must be the name of a file"):
+            w.plot(path)  # type: ignore[arg-type]
+
+
 def test_plot_without_matplotlib_says_what_to_install() -> None:
     code = """
         sys.modules["matplotlib"] = None
@@ -277,3 +288,12 @@ def test_a_census_finds_who_keeps_them() -> None:
     found = {each.name: each.length for each in grown_holders(before, census(4000))}
     assert found.get("a list of object") == 4000
     assert found.get("dict Keeper.results") == 5000
+
+
+def test_rows_on_their_way_are_nobodys() -> None:
+    before = census(0)
+    passing = iter([np.zeros(4) for _ in range(3000)])
+    kept = [np.zeros(4) for _ in range(3000)]
+    found = [each.length for each in grown_holders(before, census(4000))]
+    assert found == [3000]
+    assert len(kept) == len(list(passing))

@@ -7,8 +7,7 @@ nor tuples and dictionaries that hold nothing else, so these are found by follow
 import gc
 import sys
 from collections import Counter, deque
-from dataclasses import dataclass
-from types import ModuleType
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -16,8 +15,11 @@ import numpy as np
 from forebay.observe.verdict import HolderGrowth, TypeGrowth
 
 _CHUNK = 20_000  # Objects at a time: a list of all references of a large program would be a spike of its own.
-_LONG = 16  # Shorter containers are not followed: no run of interest leaves so little behind.
+LONG = 16  # Shorter containers are not followed, unless they hold arrays: a few of these may be large.
+_FEW = 4
+LARGE = 1 << 20
 _HOLDERS = (list, dict, set, deque)
+_EVERYWHERE = (int, float, str, bytes, tuple, type, type(lambda: 0))  # Imports leave many of these behind.
 _TENSORS = ("torch", "jaxlib", "cupy")  # Their objects tell their bytes, and are known to the collector.
 _HIDDEN = ("forebay.observe", "_frozen_importlib")
 
@@ -28,12 +30,17 @@ class _Lengths(dict[tuple[int, type], int]):
 
 @dataclass(frozen=True, slots=True)
 class Census:
-    """Objects at one moment. `lengths` has the containers, by identity and type."""
+    """Objects at one moment.
+
+    `lengths` has the containers, by identity and type; `stages` the steps of datasets that had them, so far.
+    """
 
     step: int
     counts: Counter[type]
     bytes: dict[type, int]
     lengths: _Lengths
+    holders: tuple[HolderGrowth, ...] = ()
+    stages: dict[tuple[int, type], str] = field(default_factory=dict)
 
 
 def census(step: int) -> Census:
@@ -44,18 +51,29 @@ def census(step: int) -> Census:
     seen: set[int] = set()
     objects = gc.get_objects()
     counts.update(map(type, objects))
-    tensors = {kind for kind in counts if _module(kind) in _TENSORS and hasattr(kind, "nbytes")}
+    tensors = {kind for kind in counts if module_of(kind) in _TENSORS and hasattr(kind, "nbytes")}
     for start in range(0, len(objects), _CHUNK):
         chunk = objects[start : start + _CHUNK]
         for each in chunk:
             kind = type(each)
-            if kind in _HOLDERS and len(each) >= _LONG:
+            if kind in _HOLDERS and _worth_following(each):
                 lengths[id(each), kind] = len(each)
             elif kind in tensors:
                 _add(payload, kind, _nbytes(each))
         while chunk:
             chunk = _look_into(gc.get_referents(*chunk), seen, counts, payload, lengths)
     return Census(step, counts, payload, lengths)
+
+
+def _worth_following(container: Any) -> bool:
+    """Whether it is long, or begins with an array; quick, since it is asked of every container there is."""
+    if len(container) < _FEW or len(container) >= LONG:
+        return len(container) >= LONG
+    try:
+        first = next(iter(container.values() if type(container) is dict else container), None)
+    except RuntimeError:  # Another thread is changing it.
+        return False
+    return type(first) is np.ndarray
 
 
 def _look_into(
@@ -73,7 +91,7 @@ def _look_into(
             if gc.is_tracked(each) or id(each) in seen:
                 continue
             deeper.append(each)
-            if kind is dict and len(each) >= _LONG:
+            if kind is dict and _worth_following(each):
                 lengths[id(each), kind] = len(each)
         elif kind is np.ndarray:
             # Views of one array keep that one alive, whole and once.
@@ -108,85 +126,37 @@ def _nbytes(tensor: Any) -> int:
         return 0
 
 
-def grown_types(before: Census, after: Census, most: int = 5) -> tuple[TypeGrowth, ...]:
-    """Types with more objects or more bytes than before, the most bytes first."""
+def grown_types(before: Census, after: Census, grown: int = 0, most: int = 5) -> tuple[TypeGrowth, ...]:
+    """Types with more objects or more bytes than before, the most bytes first.
+
+    Left out is what makes no difference to a process that has `grown` by so much, unless there are as many as steps.
+    """
+    per_step = (after.step - before.step) // 2
     found = []
     for kind in after.counts.keys() | after.bytes.keys():
         count = after.counts[kind] - before.counts[kind]
         known = after.bytes.get(kind)
         more = count * kind.__basicsize__ if known is None else known - before.bytes.get(kind, 0)
-        if count > _LONG and more > 0 and not str(kind.__module__).startswith(_HIDDEN):
-            found.append(TypeGrowth(_type_name(kind), count, more))
+        # Twelve arrays, one an epoch, are few but large.
+        if more <= 0 or (count <= LONG and more < LARGE) or str(kind.__module__).startswith(_HIDDEN):
+            continue
+        if more >= grown / 100 or (count >= max(per_step, LONG) and kind not in _EVERYWHERE):
+            found.append(TypeGrowth(type_name(kind), count, more))
     found.sort(key=lambda each: -each.bytes)
-    return tuple(each for each in found[:most] if each.bytes >= found[0].bytes / 100)
-
-
-def grown_holders(before: Census, after: Census, most: int = 3) -> tuple[HolderGrowth, ...]:
-    """Containers that took in something in at least every fourth step, the fastest first."""
-    least = max(_LONG, (after.step - before.step) // 4)
-    rise = {key: length - before.lengths.get(key, 0) for key, length in after.lengths.items()}
-    keys = sorted((key for key in rise if rise[key] >= least), key=lambda key: -rise[key])[: 4 * most]
-    wanted = set(keys)
-    alive = _those(wanted)
-    found = []
-    for key in keys:
-        if key in alive and not _is_namespace(alive[key]):
-            name = _holder_name(alive[key])
-            if name is not None:
-                found.append(HolderGrowth(name, before.lengths.get(key, 0), after.lengths[key]))
     return tuple(found[:most])
 
 
-def _those(wanted: set[tuple[int, type]]) -> dict[tuple[int, type], Any]:
-    """The containers themselves, as far as they still exist."""
-    objects = gc.get_objects()
-    alive = {(id(each), type(each)): each for each in objects if (id(each), type(each)) in wanted}
-    for start in range(0, len(objects), _CHUNK):
-        if len(alive) == len(wanted):
-            break
-        # Dictionaries of numbers and the like are unknown to the collector, but not to who has them.
-        referents = gc.get_referents(*objects[start : start + _CHUNK])
-        alive |= {(id(each), dict): each for each in referents if type(each) is dict and (id(each), dict) in wanted}
-    return alive
-
-
-def _is_namespace(container: Any) -> bool:
-    """Of a module or a class that was imported meanwhile: long at once, and no longer afterwards."""
-    return isinstance(container, dict) and ("__name__" in container or "__module__" in container)
-
-
-def _holder_name(container: Any) -> str | None:
-    """What it is called; None for what imports leave behind, however late they come."""
-    kind = type(container).__name__
-    modules = {
-        id(vars(module)): name
-        for name, module in reversed(sys.modules.copy().items())
-        if isinstance(module, ModuleType)
-    }
-    for owner in gc.get_referrers(container):
-        if isinstance(owner, dict):
-            key = next((key for key, value in list(owner.items()) if value is container), None)
-            if isinstance(key, str) and id(owner) in modules:
-                if key.startswith("__"):
-                    return None
-                return f"{kind} {modules[id(owner)]}.{key}"
-        elif type(owner).__dictoffset__ and not isinstance(owner, (type, ModuleType)):
-            # Past whatever the class may do when it is asked for an attribute.
-            attributes = object.__getattribute__(owner, "__dict__")
-            key = next((key for key, value in list(attributes.items()) if value is container), None)
-            if key is not None:
-                if _module(type(owner)).startswith("_frozen_importlib"):
-                    return None
-                return f"{kind} {type(owner).__name__}.{key}"
-    some = next(iter(container), None)
-    return f"a {kind} of {_type_name(type(some))}"
-
-
-def _module(kind: type) -> str:
+def module_of(kind: type) -> str:
+    """The package that a type is from."""
     # A class may have anything under that name.
     return str(kind.__module__).partition(".")[0]
 
 
-def _type_name(kind: type) -> str:
-    module = _module(kind)
+def type_name(kind: type) -> str:
+    """What to call a type.
+
+    >>> type_name(np.ndarray), type_name(list)
+    ('numpy.ndarray', 'list')
+    """
+    module = module_of(kind)
     return kind.__qualname__ if module in ("builtins", "__main__") else f"{module}.{kind.__qualname__}"

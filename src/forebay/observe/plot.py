@@ -3,32 +3,42 @@
 from os import PathLike
 from typing import Any
 
+from forebay.errors import PlanError
 from forebay.observe.bins import Curve
-from forebay.observe.judge import Series
+from forebay.observe.judge import Readings
 from forebay.observe.verdict import Verdict
 
 _MIB = 1 << 20
 _COLOURS = {"plateau": "tab:green", "growth": "tab:blue", "leak": "tab:red", "unclear": "tab:gray"}
 
 
-def plot(
-    path: str | PathLike[str], verdict: Verdict, memory: Series, rest: Series, children: Curve, marks: list[int]
-) -> None:
+def plot(path: str | PathLike[str], verdict: Verdict, readings: Readings, children: Curve, marks: list[int]) -> None:
     """Draw it into a file."""
+    named = bool(path) if isinstance(path, (str, bytes)) else isinstance(path, PathLike)
+    # What can be written to is as good for matplotlib.
+    if not named and not hasattr(path, "write"):
+        raise PlanError(f'plot(path={path!r}): path must be the name of a file, such as "memory.png"')
     try:
         # Not pyplot, which would choose a backend for the whole program.
         from matplotlib.figure import Figure
     except ImportError as error:
-        raise ImportError("w.plot() draws with matplotlib, which is not installed: pip install matplotlib") from error
+        raise ImportError(
+            "w.plot() draws with matplotlib: pip install matplotlib, or pip install forebay[plot]"
+        ) from error
     figure = Figure(figsize=(9, 5), layout="constrained")
     axes: Any = figure.subplots()
     colour = _COLOURS[verdict.kind]
-    steps = memory.steps
+    steps = readings.memory.steps
     if len(steps):
         axes.fill_between(steps.x, steps.low / _MIB, steps.high / _MIB, color=colour, alpha=0.25, linewidth=0)
         axes.plot(steps.x, steps.low / _MIB, color=colour, label="this process")
         if verdict.stages:
-            axes.plot(rest.steps.x, rest.steps.low / _MIB, color="tab:orange", label="without buffers of datasets")
+            rest = readings.rest.steps
+            axes.plot(rest.x, rest.low / _MIB, color="tab:orange", label="without buffers of datasets")
+        if readings.live is not None and len(readings.live.epochs):
+            left = readings.live.epochs
+            at = (left.x + 1) * readings.live.steps_per_epoch
+            axes.plot(at, left.low / _MIB, "o", color="tab:cyan", markersize=4, label="in use after an epoch")
         after = steps.between(verdict.warm_up)
         if len(after) and verdict.where == "process":
             middle = float((after.low - verdict.bytes_per_step * after.x).mean())

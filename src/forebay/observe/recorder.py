@@ -5,7 +5,8 @@ from collections.abc import Callable
 from enum import IntEnum
 
 from forebay.observe.bins import Bins
-from forebay.observe.judge import Series
+from forebay.observe.judge import Readings, Series
+from forebay.observe.use import Use
 
 _MARKS = 256  # Ends of epochs to draw; statistics know all.
 
@@ -24,31 +25,45 @@ class Recorder:
     Args:
         read: resident memory now.
         held: what buffers of running datasets hold.
+        use: what is in use; None where that cannot be told.
+        shared: what of the last reading of resident memory is shared with others.
     """
 
-    def __init__(self, read: Callable[[], int], held: Callable[[], int]) -> None:
+    def __init__(
+        self,
+        read: Callable[[], int],
+        held: Callable[[], int],
+        use: Use | None = None,
+        shared: Callable[[], int] = lambda: 0,
+    ) -> None:
         self._read = read
+        self._shared = shared
         self._held = held
+        self._use = use
         self._lock = threading.Lock()  # Iterators on several threads may take steps at once.
-        self.memory, self._rest = Bins(), Bins()
+        self.memory, self._rest, self._live, self._other, self._common = (Bins() for _ in range(5))
         self._epoch_memory, self._epoch_rest = Bins(), Bins()
+        self._epoch_live, self._epoch_other, self._epoch_common = Bins(), Bins(), Bins()
         self.source = Source.CLOCK
         self._epoch_source = Source.CLOCK
         self.peak = 0
         self._clear()
 
     def _clear(self) -> None:
-        self.memory.clear()
-        self._rest.clear()
+        for bins in (self.memory, self._rest, self._live, self._other, self._common):
+            bins.clear()
         self._clear_epochs()
         self._begin_epoch()
 
     def _clear_epochs(self) -> None:
-        self._epoch_memory.clear()
-        self._epoch_rest.clear()
+        for bins in (self._epoch_memory, self._epoch_rest):
+            bins.clear()
+        for bins in (self._epoch_live, self._epoch_other, self._epoch_common):
+            bins.clear()
         self.marks: list[int] = []
         self._first: int | None = None
         self._last = 0
+        self._after = False  # Whether an epoch has ended and the next not begun: what is in use now stays from it.
 
     def _begin_epoch(self) -> None:
         self._low = self._rest_low = 1 << 62
@@ -70,6 +85,14 @@ class Recorder:
             self.peak = max(self.peak, now)
             self._low, self._high = min(self._low, now), max(self._high, now)
             self._rest_low, self._rest_high = min(self._rest_low, rest), max(self._rest_high, rest)
+            if self._use is not None:
+                self._use.look()
+                if self._after:
+                    self._settle(self._use)
+                self._live.add(self._use.live)
+                shared = self._shared()
+                self._other.add(now - shared - self._use.kept)
+                self._common.add(shared)
 
     def epoch(self, source: Source) -> None:
         """All steps since the last such call, or the beginning, were one epoch. Nothing happens if there were none."""
@@ -91,6 +114,24 @@ class Recorder:
                 self._first = self._last
             if len(self.marks) < _MARKS:
                 self.marks.append(self._last)
+            self._after = True
+            if self._use is not None and source == Source.USER:
+                self._use.look(between=True)
+                self._settle(self._use)
+
+    def settled(self) -> None:
+        """What the epoch that ended last had in its buffers is gone."""
+        with self._lock:
+            if self._use is not None and self._after:
+                self._use.look(between=True)
+                self._settle(self._use)
+
+    def _settle(self, use: Use) -> None:
+        self._epoch_live.add(use.live)
+        now = self._read()
+        self._epoch_other.add(now - self._shared() - use.kept)
+        self._epoch_common.add(self._shared())
+        self._after = False
 
     @property
     def epochs(self) -> int:
@@ -102,10 +143,17 @@ class Recorder:
         """On average."""
         return self._last / self.epochs if self.epochs else 0.0
 
-    def series(self) -> tuple[Series, Series]:
-        """The process's memory, and what remains of it without buffers."""
+    def readings(self) -> Readings:
+        """All series so far."""
         with self._lock:
-            return self._series(self.memory, self._epoch_memory), self._series(self._rest, self._epoch_rest)
+            memory, rest = self._series(self.memory, self._epoch_memory), self._series(self._rest, self._epoch_rest)
+            if self._use is None:
+                return Readings(memory, rest)
+            if self._after:
+                self._use.look(between=True)
+                self._settle(self._use)
+            live, other = self._series(self._live, self._epoch_live), self._series(self._other, self._epoch_other)
+            return Readings(memory, rest, live, other, self._series(self._common, self._epoch_common))
 
     def _series(self, steps: Bins, epochs: Bins) -> Series:
         return Series(steps.curve(), epochs.curve(), self._first, self.steps_per_epoch)

@@ -86,7 +86,10 @@ def _grown(verdict: Verdict) -> list[str]:
         rows = [(each.name, f"{each.count:+,} objects, +{size(each.bytes)}") for each in verdict.types]
         lines += ["", "Python objects that there are more of:", *_table(rows)]
     if verdict.holders:
-        rows = [(each.name, f"{each.before:,} to {each.length:,} items") for each in verdict.holders]
+        rows = [
+            (each.name, f"{each.before:,} to {each.length:,} items" + (f", in {each.stage}" if each.stage else ""))
+            for each in verdict.holders
+        ]
         lines += ["", "Containers that kept growing:", *_table(rows)]
     if verdict.lines:
         lines += ["", "Lines whose allocations grew:", *(f"  {line}" for line in verdict.lines)]
@@ -107,12 +110,18 @@ def _advice(verdict: Verdict) -> list[str]:
             "If it is too much: give the step a smaller buffer, or put it before steps that make elements larger.",
         ]
     if verdict.kind == "unclear":
-        return ["Watch a longer run, if possible of three epochs or more."]
+        return ["Watch a longer run, if possible of eight epochs or more."]
     if verdict.where == "children":
         return [
             "Look into the function that the workers run: what does it keep between two calls?",
             "Forked workers also copy what they share with the parent, page by page, as they touch it:",
             "keep large data in NumPy arrays rather than in lists, or let workers be spawned.",
+        ]
+    if verdict.holders and verdict.holders[0].stage is not None:
+        return [
+            f"{verdict.holders[0].name} is in {verdict.holders[0].stage}:",
+            "look into the function that was given to that step. If it keeps nothing, the step does, which would be a",
+            "defect of Forebay: please report it.",
         ]
     if verdict.holders:
         return [

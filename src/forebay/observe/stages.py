@@ -2,7 +2,13 @@
 
 import time
 import weakref
+from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
+from forebay.block import Block
+from forebay.ledger import ELSEWHERE
 from forebay.observe.verdict import StageGrowth
 from forebay.run.observers import Observed
 
@@ -17,6 +23,9 @@ class Stages:
         self._found: dict[str, StageGrowth] = {}
         self._interval = interval
         self._next_look = 0.0
+        self._handed: dict[str, tuple[weakref.ref[Observed], list[weakref.ref[NDArray[Any]]]]] = {}
+        self.workers = False
+        """Whether worker processes have been seen, with which memory is shared."""
         self.held = 0
         self.budget = 0
         """The most that datasets running at the same time may hold together."""
@@ -29,6 +38,27 @@ class Stages:
         if new or time.monotonic() >= self._next_look:
             self.look()
         return new
+
+    def handed(self, iterator: Observed, block: Block) -> None:
+        """These rows are being handed out. Elements that are cut out of an array keep all of it."""
+        whole = [column.buffers()[0] for column in block.columns if column.rows_alias]
+        where = iterator.where
+        if where not in self._handed and len(self._handed) >= _REMEMBERED:
+            del self._handed[next(iter(self._handed))]
+        self._handed[where] = weakref.ref(iterator), [weakref.ref(_root(each)) for each in whole]
+
+    def _in_hand(self) -> int:
+        """Blocks that are kept by the last element of an iterator that has ended: in a loop's variable, until the next.
+
+        They differ in size, and each epoch leaves one.
+        """
+        arrays = [
+            array()
+            for iterator, those in list(self._handed.values())
+            if (one := iterator()) is None or one not in self._running
+            for array in those
+        ]
+        return sum(array.nbytes for array in arrays if array is not None)
 
     def ended(self, iterator: Observed) -> None:
         """It will be closed now: look a last time at what it holds."""
@@ -43,6 +73,21 @@ class Stages:
         self.held = sum(self._look_at(each) for each in running)
         self.budget = max(self.budget, sum(ledger.budget for ledger in {each.ledger for each in running}))
         self._next_look = time.monotonic() + self._interval
+
+    def leased(self) -> int:
+        """What datasets hold in this process by their ledgers: every row under way, also beside the buffers.
+
+        More than there is, since buffers ask before they grow; but up to date at any moment. After their end it is the
+        block that the last element was cut out of, if that is still there.
+        """
+        here = 0
+        for ledger in {each.ledger for each in list(self._running)}:
+            for owner, held in ledger.holders().items():
+                if owner.endswith(ELSEWHERE):
+                    self.workers = True
+                else:
+                    here += held
+        return max(self.held, here) + self._in_hand()
 
     def _look_at(self, iterator: Observed) -> int:
         total = 0
@@ -68,3 +113,10 @@ class Stages:
     def growth(self) -> tuple[StageGrowth, ...]:
         """Steps that held something, the largest first."""
         return tuple(sorted(self._found.values(), key=lambda stage: -stage.peak))
+
+
+def _root(array: NDArray[Any]) -> NDArray[Any]:
+    """The array that views of it lead to."""
+    while isinstance(array.base, np.ndarray):
+        array = array.base
+    return array

@@ -67,6 +67,12 @@ class Trend:
         return self.slope * self.span
 
     @property
+    def slows(self) -> bool:
+        """Whether the last part rises clearly less than the first, by more than noise moves the slope of a part."""
+        lost = (self.early - self.late) * self.span * _PART / GROUPS
+        return self.late < 0.55 * self.early and lost > 6 * self.noise
+
+    @property
     def late_rise(self) -> float:
         """By how much y would have risen over the span at the rate of its last part."""
         return self.late * self.span

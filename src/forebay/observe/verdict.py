@@ -25,7 +25,7 @@ class StageGrowth:
 
 @dataclass(frozen=True, slots=True)
 class TypeGrowth:
-    """Python objects of one type of which there are more than in the first third of the run.
+    """Python objects of one type of which there are more than when the watch began.
 
     Args:
         name: the type.
@@ -44,13 +44,17 @@ class HolderGrowth:
 
     Args:
         name: what it is called where that can be told (``train.kept``), otherwise its type.
-        before: its length in the first third of the run.
-        length: its length at the end.
+        before: its length when the watch began.
+        length: its length at the end, or when most was kept.
+        stage: the step of a Forebay dataset that keeps it, or whose function does, and the line it was written on.
+        bytes: what arrays hold that are directly in it.
     """
 
     name: str
     before: int
     length: int
+    stage: str | None = None
+    bytes: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from typing import Any, Protocol
 
+from forebay.block import Block
 from forebay.ledger import Ledger
 from forebay.run.meter import StageStats
 
@@ -25,7 +26,7 @@ class Observed(Protocol):
 class Observer(Protocol):
     """Is told what iterators of this process do, on the threads that use them."""
 
-    def block(self, iterator: Observed) -> None:
+    def block(self, iterator: Observed, block: Block) -> None:
         """Rows have come that will be handed out next."""
 
     def element(self) -> None:
@@ -33,6 +34,9 @@ class Observer(Protocol):
 
     def ended(self, iterator: Observed) -> None:
         """There are no more; its buffers are still there."""
+
+    def closed(self) -> None:
+        """And now they are gone."""
 
 
 # Replaced as a whole, never changed: iterators on other threads may be going through it.
@@ -51,12 +55,13 @@ def remove(observer: Observer) -> None:
     _observers = tuple(each for each in _observers if each is not observer)
 
 
-def observed(iterator: Observed, elements: Iterator[Any]) -> Iterator[Any]:
+def observed(iterator: Observed, block: Block) -> Iterator[Any]:
     """The elements of a block, each told to those who watch; just as they are if nobody does."""
+    elements = block.elements()
     if not _observers:
         return elements
     for observer in _observers:
-        observer.block(iterator)
+        observer.block(iterator, block)
     # Not a generator: that would keep the last element alive until the next is asked for.
     return map(_pass_on, elements)
 
@@ -71,3 +76,9 @@ def ended(iterator: Observed) -> None:
     """An iterator has handed out its last element."""
     for observer in _observers:
         observer.ended(iterator)
+
+
+def closed() -> None:
+    """What it held has been let go of."""
+    for observer in _observers:
+        observer.closed()
