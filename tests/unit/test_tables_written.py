@@ -76,6 +76,27 @@ def test_a_failure_leaves_nothing_and_what_was_there(tmp_path: Path) -> None:
 LONE = "\ud800"
 
 
+@pytest.mark.parametrize(("write", "more"), [
+    (Dataset.to_parquet, {}),
+    (Dataset.to_arrow, {"shards": 2}),
+    (Dataset.to_webdataset, {"rows_per_file": 2}),
+    (Dataset.write_tfrecord, {"shards": 2}),
+    (lambda dataset, path: fb.io.TFRecordWriter(path), {}),
+])  # fmt: skip
+@pytest.mark.parametrize("name", ["none/a-{shard}", "file/a-{shard}", "none/"])
+def test_a_folder_that_is_not_there_is_named_before_anything_is_made(
+    write: Any, more: dict[str, Any], name: str, tmp_path: Path
+) -> None:
+    (tmp_path / "file").touch()
+    made: list[int] = []
+    dataset = Dataset.range(3).map(lambda x: made.append(x) or {"x": x})
+    path = f"{tmp_path}/{name}{'{shard}' if more and name == 'none/' else ''}"
+    folder = os.path.dirname(path)
+    with pytest.raises(fb.FileError, match=f"there is no folder {folder}; make it first, or name another"):
+        write(dataset, path, **more)
+    assert (made, os.listdir(tmp_path)) == ([], ["file"])
+
+
 @pytest.mark.parametrize("write", ["to_parquet", "to_arrow", "save"])
 @pytest.mark.parametrize("form", [
     lambda i, bad: LONE if bad else "good",
@@ -102,7 +123,7 @@ def test_the_element_that_does_not_go_in_is_named_behind_others(tmp_path: Path) 
         dataset.enumerate().save(tmp_path / "a", shard_func=lambda i, row: i % 3, progress=False)
 
 
-def test_elements_that_differ_are_named_among_the_first(tmp_path: Path) -> None:
+def test_elements_that_differ_are_refused(tmp_path: Path) -> None:
     dataset = Dataset.range(70).map(lambda i: {"s": i}).concatenate(Dataset.range(5).map(lambda i: {"s": {"t": i}}))
-    with pytest.raises(fb.DataError, match=r"element 70: has the structure"):
+    with pytest.raises(fb.DataError, match=r"dataset 2 of those put together: has the structure"):
         dataset.to_parquet(tmp_path / "a.parquet", progress=False)

@@ -7,7 +7,6 @@ Rows in order are decoded as they come and not kept. Rows in another order need 
 groups are kept, in memory within the budget and behind that in a file without a name (``DecodedGroups``).
 """
 
-import re
 from collections import OrderedDict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -19,15 +18,18 @@ import numpy as np
 
 from forebay.block import Block, Indices, RowError, concat_blocks
 from forebay.errors import FileError, PlanError
-from forebay.ledger import Lease
+from forebay.ledger import Lease, Ledger
 from forebay.plan.check import flag
 from forebay.plan.node import Holding, Sizes
 from forebay.run import Setup
+from forebay.run.spill_room import SpillStore
+from forebay.sources.by_column import group_within
 from forebay.sources.decoded import DECODED_SHARE, DecodedGroups
 from forebay.sources.files import FileIndex, FileRows, FilesNode
 from forebay.storage.fill_nulls import checked_fills, with_fills
 from forebay.storage.table_files import TableFile, open_table, own_columns
-from forebay.storage.tables import TableForm, picked, table_form
+from forebay.storage.table_filters import check_filter, filter_columns, filter_condition, filtered
+from forebay.storage.tables import TableForm, table_form
 
 # What is decoded at once.
 _PIECE = 1 << 20
@@ -52,7 +54,7 @@ class Tables(FilesNode):
         super().__post_init__()
         flag(self.kind, "index", self.by_number)
         object.__setattr__(self, "columns", _names(self.kind, self.columns))
-        object.__setattr__(self, "filters", _condition(self.kind, self.filters))
+        object.__setattr__(self, "filters", filter_condition(self.kind, self.filters))
         object.__setattr__(self, "fill_nulls", checked_fills(self.kind, self.fill_nulls))
 
     def params(self) -> dict[str, Any]:
@@ -82,7 +84,7 @@ class Tables(FilesNode):
         except ValueError as error:
             raise FileError(file.path, str(error)) from None
         if self.filters is not None:
-            _check_filter(file.path, file.schema, self.filters)
+            check_filter(file.path, file.schema, self.filters)
         if not self._first:
             self._first.append((file.path, form))
         path, other = self._first[0]
@@ -101,14 +103,19 @@ class Tables(FilesNode):
 
     def open(self, path: str, at: Any, lease: Lease, setup: Setup) -> FileRows:
         """From a place on."""
-        file = open_table(path, self.format)
+        file = open_table(path, self.format, setup.ledger.budget)
         piece = min(setup.block_bytes, _PIECE)
-        lease.note(2 * piece)
         try:
-            return TableRows(file, self.form(file), self.filters, at or [0, 0, 0], piece, lease)
+            return TableRows(file, self.form(file), self.filters, at or [0, 0, 0], piece, lease, setup.spill)
         except FileError:
             file.close()
             raise
+
+    def counted(self) -> tuple[str, ...] | None:
+        """By footers, which not all Arrow files have."""
+        if self.format != "parquet" or self.filters is not None or self.skips:
+            return None
+        return () if self.by_number else ("with index=True",)
 
     def index(self, path: str) -> FileIndex | None:
         """By the groups' numbers of rows, where no row is left out."""
@@ -125,14 +132,22 @@ class TableRows(FileRows):
     """Rows in order."""
 
     def __init__(
-        self, file: TableFile, form: TableForm, condition: Any, at: list[int], piece: int, lease: Lease | None
+        self,
+        file: TableFile,
+        form: TableForm,
+        condition: Any,
+        at: list[int],
+        piece: int,
+        lease: Lease | None,
+        spill: SpillStore,
     ) -> None:
         self._file = file
         self._form = form
         self._condition = condition
-        self._columns = form.names if condition is None else _wanted(file.schema, condition, form)
+        self._columns = form.names if condition is None else filter_columns(file.schema, condition, form)
         self._piece = piece
         self._lease = lease
+        self._spill = spill
         self._group, self._row, self._skip = at
         self._batches: Iterator[Any] | None = None
         self._block: Block | None = None  # What is left of the rows that were decoded last,
@@ -173,7 +188,8 @@ class TableRows(FileRows):
         if self._batches is None:
             while self._pruned():
                 self._group += 1
-            self._batches = self._file.group(self._group, self._row, self._columns, self._piece)
+            place = self._group, self._row, self._columns, self._piece
+            self._batches = group_within(self._file, *place, self._lease, self._spill)
             if self._batches is None:
                 return False
         batch = next(self._batches, None)
@@ -183,7 +199,7 @@ class TableRows(FileRows):
             return True
         self._source = (batch.num_rows, 0)
         if self._condition is not None:
-            batch = _filtered(self._file.path, batch, self._condition)
+            batch = filtered(self._file.path, batch, self._condition, self._file.memory.threads)
         drop = min(self._skip, batch.num_rows)
         if drop < batch.num_rows:
             self._block = _block(self._file.path, self._form, batch).slice(drop, batch.num_rows)
@@ -229,6 +245,10 @@ class TableIndex(FileIndex):
         self._lock = Lock()
         self._streams: OrderedDict[int, TableRows] = OrderedDict()
         self._decoded = DecodedGroups(self._starts, self._pieces)
+        # Those of whoever reads now.
+        self._ledger: Ledger | None = None
+        self._spill = SpillStore()
+        self._piece = _PIECE
 
     def __reduce__(self) -> Any:
         return _index_again, (self._node, self._path)
@@ -247,7 +267,14 @@ class TableIndex(FileIndex):
 
     def within(self, setup: Setup) -> list[Lease]:
         """What groups that are kept may take up."""
+        self._ledger, self._spill, self._piece = setup.ledger, setup.spill, min(setup.block_bytes, _PIECE)
         return [self._decoded.within(setup)]
+
+    def _opened(self) -> TableFile:
+        return open_table(self._path, self._node.format, None if self._ledger is None else self._ledger.budget)
+
+    def _lease(self) -> Lease | None:
+        return None if self._ledger is None else self._ledger.lease(str(self._node.site))
 
     def read(self, start: int, stop: int) -> Block:
         """From where another read ended, if one did."""
@@ -271,19 +298,23 @@ class TableIndex(FileIndex):
     def _stream(self, start: int) -> TableRows:
         group = int(np.searchsorted(self._starts, start, "right")) - 1
         at = [group, start - int(self._starts[group]), 0]
-        return TableRows(open_table(self._path, self._node.format), self._form, None, at, _PIECE, None)
+        file, lease = self._opened(), self._lease()
+        return TableRows(file, self._form, None, at, self._piece, lease, self._spill)
 
     def gather(self, rows: Indices) -> Block:
         """From decoded groups."""
         return self._decoded.gather(rows)
 
     def _pieces(self, group: int) -> Iterator[Block]:
-        file = open_table(self._path, self._node.format)
+        file, lease = self._opened(), self._lease()
         try:
-            for batch in file.group(group, 0, self._form.names, _PIECE) or ():
+            place = group, 0, self._form.names, self._piece
+            for batch in group_within(file, *place, lease, self._spill) or ():
                 yield _block(self._path, self._form, batch)
         finally:
             file.close()
+            if lease is not None:
+                lease.release()
 
 
 def _index_again(node: Tables, path: str) -> FileIndex | None:
@@ -300,63 +331,6 @@ def _block(path: str, form: TableForm, batch: Any) -> Block:
         raise FileError(path, f"holds values that cannot be read: {' '.join(str(error).split())}") from error
 
 
-def _check_filter(path: str, schema: Any, condition: Any) -> None:
-    """FileError for a condition on columns that are not there, or of other types: known without a row."""
-    _matching(path, schema.empty_table(), condition)
-
-
-def _filtered(path: str, batch: Any, condition: Any) -> Any:
-    import pyarrow
-
-    try:
-        kept = pyarrow.Table.from_batches([batch]).filter(condition).combine_chunks().to_batches()
-    except pyarrow.ArrowNotImplementedError:
-        return picked(batch, _matching(path, batch, condition))
-    except Exception as error:
-        raise _no_filter(path, batch.schema, condition, error) from error
-    return kept[0] if kept else batch.slice(0, 0)
-
-
-def _matching(path: str, batch: Any, condition: Any) -> Indices:
-    """The numbers of the rows that meet a condition, for batches with columns of which Arrow cannot filter rows."""
-    import pyarrow
-
-    text, columns = str(condition), {}
-    for name in batch.schema.names:
-        if name in text:
-            column = batch.column(name)
-            view = pyarrow.types.is_string_view(column.type)
-            columns[name] = column.cast(pyarrow.large_string()) if view else column
-    number = "row"
-    while number in text:
-        number += "_"
-    columns[number] = pyarrow.array(np.arange(batch.num_rows))
-    try:
-        found = pyarrow.table(columns).filter(condition).column(number)
-    except Exception as error:
-        raise _no_filter(path, batch.schema, condition, error) from error
-    rows: Indices = found.to_numpy()
-    return rows
-
-
-def _no_filter(path: str, schema: Any, condition: Any, error: Exception) -> FileError:
-    absent = re.match(r"No match for FieldRef\.Name\((.*?)\) in ", str(error))
-    if absent is not None:
-        there = ", ".join(map(repr, schema.names))
-        return FileError(path, f"has no column {absent[1]!r}, which filters names; there are {there}")
-    return FileError(path, f"the filter {condition} cannot be applied: {error}")
-
-
-def _wanted(schema: Any, condition: Any, form: TableForm) -> tuple[str, ...]:
-    """The columns of elements, and those that a filter looks at."""
-    if condition is None:
-        return form.names
-    text = str(condition)
-    # Arrow has no public way to ask an expression for its fields; one column too many does no harm.
-    more = tuple(name for name in schema.names if name in text and name not in form.names)
-    return (*form.names, *more)
-
-
 def _names(call: str, columns: Any) -> tuple[str, ...] | None:
     if columns is None:
         return None
@@ -366,24 +340,6 @@ def _names(call: str, columns: Any) -> tuple[str, ...] | None:
     if not names or len(set(names)) < len(names):
         raise PlanError(f"{call}(columns={columns!r}): name at least one column, and each once")
     return names
-
-
-def _condition(call: str, filters: Any) -> Any:
-    """As an Arrow expression."""
-    if filters is None:
-        return None
-    import pyarrow.dataset
-    import pyarrow.parquet
-
-    if isinstance(filters, pyarrow.dataset.Expression):
-        return filters
-    try:
-        return pyarrow.parquet.filters_to_expression(filters)
-    except Exception as error:
-        raise PlanError(
-            f"{call}(filters={filters!r}): give tuples as in [('x', '>', 3)], lists of them for alternatives, "
-            f"or an expression as pyarrow.compute.field('x') > 3 makes it ({error})"
-        ) from error
 
 
 def _shown(form: TableForm) -> str:

@@ -17,6 +17,8 @@ from forebay.storage.leaf import Leaf
 from forebay.storage.values import from_arrow, is_text, parts, to_arrow, value_type
 
 _NOT_NEEDED = np.empty(0, np.int64)
+# Arrow writes the sizes of tensors as int32. Arrays without values may have axes of any length.
+_LONGEST = 2**31 - 1
 
 
 def encode(leaf: Leaf, column: Column) -> Any:
@@ -61,6 +63,17 @@ def _refused(leaf: Leaf, column: Column) -> int:
 
 def _flat(leaf: Leaf, column: Column) -> tuple[Any, Indices, list[tuple[int, ...]] | Indices]:
     """All values in one Arrow array, where each row begins and ends in it, and the rows' shapes, as stored."""
+    values, offsets, shapes = _laid_out(leaf, column)
+    if leaf.form == "tensor":
+        longest = max(map(max, filter(None, shapes)), default=0) if isinstance(shapes, list) else shapes.max(initial=0)
+        if longest > _LONGEST:
+            raise ValueError(
+                f"has an axis of {longest:,}, and Arrow has room for {_LONGEST:,}: reshape it in a map() before"
+            )
+    return values, offsets, shapes
+
+
+def _laid_out(leaf: Leaf, column: Column) -> tuple[Any, Indices, list[tuple[int, ...]] | Indices]:
     each = parts(leaf.dtype)
     if isinstance(column, Strings):
         values, shape = _text(leaf, column), column.shape

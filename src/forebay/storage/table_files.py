@@ -14,18 +14,24 @@ import numpy as np
 from forebay.block import Structure
 from forebay.errors import FileError, ForebayError, RemoteError
 from forebay.storage.arrow import arrow
-from forebay.storage.files import InputFile, is_url, open_file
+from forebay.storage.arrow_pool import ArrowMemory
+from forebay.storage.arrow_source import arrow_source
+from forebay.storage.files import InputFile, open_file
 from forebay.storage.leaf import Leaf
 from forebay.storage.marks import MARK, mark_of
 from forebay.storage.parquet_footer import read_footer
 from forebay.storage.structures import structure_from_json
+from forebay.storage.table_checks import check_batch
 from forebay.storage.table_cuts import cut
 
 OWN = b"forebay"
 """The key of a schema's metadata that says what Forebay's columns hold."""
 
-# What columns are read with while a group is decoded in pieces, in all, and the least for each.
-_READ_BYTES, _LEAST_READ = 4 << 20, 1 << 14
+# What columns are read with while a group is decoded in pieces, in all, for each byte of a piece and at most, and for
+# each column at the least and at the most.
+_READ_TIMES, _READ_BYTES, _LEAST_READ, _MOST_READ = 8, 4 << 20, 1 << 14, 1 << 20
+# Of a column, as all writers make them unless they are told otherwise. A page is unfolded as a whole.
+_PAGE = 1 << 20
 _MAX_ROWS = 1 << 16
 _STREAM = b"\xff\xff\xff\xff"
 _PROBE = 64
@@ -37,6 +43,7 @@ class TableFile(ABC):
     path: str
     schema: Any
     group_rows: list[int] | None
+    memory: ArrowMemory
 
     @abstractmethod
     def group(self, group: int, row: int, columns: Sequence[str], piece: int) -> Iterator[Any] | None:
@@ -44,6 +51,14 @@ class TableFile(ABC):
 
         Their values have been checked: views of them may be used as any other memory.
         """
+
+    def open_bytes(self, columns: Sequence[str], piece: int) -> int:
+        """About how much it takes to read groups in such pieces, besides these."""
+        return 0
+
+    def shares(self, group: int, columns: Sequence[str]) -> list[float]:
+        """Which part of the bytes of a group each of these columns has, about."""
+        return [1 / len(columns)] * len(columns)
 
     def nulls(self) -> "dict[str, bool] | None":
         """Whether there are nulls in columns, by their paths, as far as that is known; None if nothing is."""
@@ -62,19 +77,20 @@ class TableFile(ABC):
         """Let go of it."""
 
 
-def open_table(path: str, kind: str) -> TableFile:
-    """A file of tables, of the kind "parquet" or "arrow"."""
+def open_table(path: str, kind: str, budget: int | None = None) -> TableFile:
+    """A file of tables, of the kind "parquet" or "arrow", to be read within a budget if there is one."""
+    memory = ArrowMemory(budget)
     if kind == "parquet":
-        return _Parquet(path)
+        return _Parquet(path, memory)
     file = open_file(path)
     head = _head(file)
     if head.startswith(b"ARROW1"):
-        return _Arrow(file)
+        return _Arrow(file, memory)
     # Streams of old began with the length of their first message.
     length = int.from_bytes(head[:4], "little", signed=True)
     what = mark_of(head, inflates=False)
     if head.startswith(_STREAM) or (what is None and 0 < length <= file.size - 4):
-        return _ArrowStream(file)
+        return _ArrowStream(file, memory)
     file.close()
     empty = "it is empty" if not file.size else "it does not begin as Arrow's files and streams do"
     raise FileError(path, what or f"is no Arrow file: {empty}")
@@ -119,17 +135,12 @@ def _reading(path: str, what: str) -> Iterator[None]:
         raise FileError(path, f"{what}: {text}") from error
 
 
-def _source(file: InputFile) -> Any:
-    """The file as Arrow reads it: by itself if it is a local one."""
-    pa = arrow()
-    return pa.PythonFile(_Ranges(file), mode="r") if is_url(file.path) else pa.OSFile(file.path)
-
-
 class _Parquet(TableFile):
     """Arrow is given footers that have been looked at: of others it may end the process. See ``parquet_footer``."""
 
-    def __init__(self, path: str) -> None:
+    def __init__(self, path: str, memory: ArrowMemory) -> None:
         self._opened = open_file(path)
+        self.memory = memory
         self.path = path
         import pyarrow.parquet as parquet
 
@@ -154,7 +165,7 @@ class _Parquet(TableFile):
             raise
         self._file: Any = None
         self._columns = -1
-        self._row_bytes = 0.0
+        self._row_bytes: dict[tuple[str, ...], float] = {}
         self._fragment: Any = None
         self._pruned: tuple[Any, set[int]] | None = None
 
@@ -167,31 +178,65 @@ class _Parquet(TableFile):
         assert self.group_rows is not None
         left = self.group_rows[group]
         with _reading(self.path, f"row group {group} cannot be read"):
-            file = self._for(len(columns))
-            if not self._row_bytes:
+            file = self._for(len(columns), piece)
+            row_bytes = self._row_bytes.get(tuple(columns), 0.0)
+            if not row_bytes:
                 # Encoded sizes say little about decoded ones: a few rows tell.
-                first = next(file.iter_batches(min(_PROBE, max(left, 1)), row_groups=[group], columns=columns), None)
-                self._row_bytes = 1.0 if first is None else max(first.nbytes / max(first.num_rows, 1), 1.0)
-            rows = int(min(max(piece / self._row_bytes, 1), _MAX_ROWS))
-            for batch in file.iter_batches(rows, row_groups=[group], columns=columns):
-                _check(batch)
+                first = next(self._batches(file, min(_PROBE, max(left, 1)), group, columns), None)
+                row_bytes = 1.0 if first is None else max(first.nbytes / max(first.num_rows, 1), 1.0)
+                del first
+            rows = int(min(max(piece / row_bytes, 1), _MAX_ROWS))
+            for batch in self._batches(file, rows, group, columns):
+                check_batch(batch)
                 left -= batch.num_rows
                 skipped = min(row, batch.num_rows)
                 row -= skipped
+                size = batch.nbytes
                 if batch.num_rows > skipped:
-                    self._row_bytes = max(self._row_bytes, batch.nbytes / batch.num_rows)
+                    row_bytes = self._row_bytes[tuple(columns)] = max(row_bytes, size / batch.num_rows)
                     # They are not decoded yet where a dictionary holds their values.
                     yield from cut(batch, skipped, 2 * piece)
+                self.memory.count(size)
             if left:
                 raise ValueError(f"its footer says {self.group_rows[group]:,} rows, {left:,} of them are missing")
 
-    def _for(self, columns: int) -> Any:
+    def _batches(self, file: Any, rows: int, group: int, columns: list[str]) -> Iterator[Any]:
+        found: Iterator[Any] = file.iter_batches(
+            rows, row_groups=[group], columns=columns, use_threads=self.memory.threads
+        )
+        return found
+
+    def _for(self, columns: int, piece: int) -> Any:
         if self._file is None or self._columns != columns:
-            size = min(max(_READ_BYTES // max(columns, 1), _LEAST_READ), 1 << 20)
-            source = _source(self._opened)
+            source, size = arrow_source(self._opened), _read_bytes(columns, piece)
             self._file = self._parquet.ParquetFile(source, metadata=self._meta, buffer_size=size, pre_buffer=False)
             self._columns = columns
         return self._file
+
+    def open_bytes(self, columns: Sequence[str], piece: int) -> int:
+        """What is read from the file at once, and of every column the page that it is at and its dictionary."""
+        pages = sum([min(2 * _PAGE, size) for _, size in self._encoded(0, columns)])
+        return len(columns) * _read_bytes(len(columns), piece) + pages
+
+    def shares(self, group: int, columns: Sequence[str]) -> list[float]:
+        """By the encoded sizes."""
+        found: dict[str, int] = dict.fromkeys(columns, 1)
+        for name, size in self._encoded(group, columns):
+            found[name] += size
+        whole = sum(found.values())
+        return [found[name] / whole for name in columns]
+
+    def _encoded(self, group: int, columns: Sequence[str]) -> list[tuple[str, int]]:
+        """The columns, as often as they have parts in the file, with the size of each part before compression."""
+        wanted, found = set(columns), []
+        with _reading(self.path, "its footer cannot be read"):
+            if group < self._meta.num_row_groups:
+                about = self._meta.row_group(group)
+                for part in map(about.column, range(about.num_columns)):
+                    name = part.path_in_schema.partition(".")[0]
+                    if name in wanted:
+                        found.append((name, max(part.total_uncompressed_size, 0)))
+        return found
 
     def nulls(self) -> "dict[str, bool] | None":
         """By the statistics of all row groups."""
@@ -229,7 +274,7 @@ class _Parquet(TableFile):
                 import pyarrow.dataset
 
                 form = pyarrow.dataset.ParquetFileFormat()
-                self._fragment = form.make_fragment(_source(self._opened))
+                self._fragment = form.make_fragment(arrow_source(self._opened))
             if self._pruned is None or self._pruned[0] is not condition:
                 kept = self._fragment.subset(condition, schema=self.schema)
                 self._pruned = condition, {each.id for each in kept.row_groups}
@@ -239,22 +284,24 @@ class _Parquet(TableFile):
         """The file, and what Arrow keeps of it."""
         self._file = self._fragment = None
         self._opened.close()
+        self.memory.give_back()
 
 
 class _Arrow(TableFile):
     """The file format: record batches can be read in any order."""
 
-    def __init__(self, file: InputFile) -> None:
+    def __init__(self, file: InputFile, memory: ArrowMemory) -> None:
         self._opened = file
+        self.memory = memory
         self.path = file.path
         pa = arrow()
         try:
             with _reading(self.path, "is no Arrow file that can be read"):
-                self._reader = pa.ipc.open_file(_source(file))
+                self._reader = pa.ipc.open_file(arrow_source(file))
                 self.schema = self._reader.schema
                 # One column is enough to count rows by: the others need not be decompressed. An empty list is all.
                 options = pa.ipc.IpcReadOptions(included_fields=_smallest(self.schema))
-                counting = pa.ipc.open_file(_source(file), options=options)
+                counting = pa.ipc.open_file(arrow_source(file), options=options)
                 self.group_rows = [counting.get_batch(i).num_rows for i in range(counting.num_record_batches)]
         except ForebayError:
             file.close()
@@ -271,15 +318,17 @@ class _Arrow(TableFile):
         with _reading(self.path, f"record batch {group} cannot be read"):
             if self._chosen is None or self._chosen[0] != columns:
                 options = pa.ipc.IpcReadOptions(included_fields=[self.schema.get_field_index(name) for name in columns])
-                self._chosen = columns, pa.ipc.open_file(_source(self._opened), options=options)
+                self._chosen = columns, pa.ipc.open_file(arrow_source(self._opened), options=options)
             batch = self._chosen[1].get_batch(group)
-            _check(batch)
+            check_batch(batch)
         yield from cut(batch, row, piece)
+        self.memory.count(batch.nbytes)
 
     def close(self) -> None:
         """The file, and what Arrow keeps of it."""
         self._chosen = self._reader = None
         self._opened.close()
+        self.memory.give_back()
 
 
 class _ArrowStream(TableFile):
@@ -287,8 +336,9 @@ class _ArrowStream(TableFile):
 
     group_rows = None
 
-    def __init__(self, file: InputFile) -> None:
+    def __init__(self, file: InputFile, memory: ArrowMemory) -> None:
         self._opened = file
+        self.memory = memory
         self.path = file.path
         try:
             self._reader: Any = self._start()
@@ -300,7 +350,7 @@ class _ArrowStream(TableFile):
     def _start(self) -> Any:
         self._next = 0
         with _reading(self.path, "is no Arrow file or stream that can be read"):
-            return arrow().ipc.open_stream(_source(self._opened))
+            return arrow().ipc.open_stream(arrow_source(self._opened))
 
     def group(self, group: int, row: int, columns: Sequence[str], piece: int) -> Iterator[Any] | None:
         """Those before it are read too."""
@@ -314,34 +364,20 @@ class _ArrowStream(TableFile):
                     return None
                 self._next += 1
             batch = batch.select(list(columns))
-            _check(batch)
+            check_batch(batch)
+            self.memory.count(batch.nbytes)
             return cut(batch, row, piece)
 
     def close(self) -> None:
         """The file, and what Arrow keeps of it."""
         self._reader = None
         self._opened.close()
+        self.memory.give_back()
 
 
-def _check(batch: Any) -> None:
-    """Whether all offsets lead somewhere and all text is text: Arrow looks at neither, and whoever follows a wrong
-    offset reads memory that is not theirs. Here, so that nobody gets a batch that has not been looked at."""
-    pa = arrow()
-    try:
-        batch.validate(full=True)
-    except pa.ArrowInvalid:
-        # What is under a null leads nowhere, and need not: it comes from flatten() as null.
-        for column in batch.columns:
-            _check_shown(column)
-
-
-def _check_shown(array: Any) -> None:
-    if not arrow().types.is_struct(array.type):
-        array.validate(full=True)
-        return
-    array.validate()
-    for child in array.flatten():
-        _check_shown(child)
+def _read_bytes(columns: int, piece: int) -> int:
+    """For each column."""
+    return min(max(min(_READ_TIMES * piece, _READ_BYTES) // max(columns, 1), _LEAST_READ), _MOST_READ)
 
 
 def _smallest(schema: Any) -> list[int]:
@@ -352,42 +388,3 @@ def _smallest(schema: Any) -> list[int]:
         except ValueError:
             widths.append(1 << 20)
     return [int(np.argmin(widths))] if widths else []
-
-
-class _Ranges:
-    """An ``InputFile`` as a Python file, for Arrow to read from."""
-
-    def __init__(self, file: InputFile) -> None:
-        self._file = file
-        self._position = 0
-        self.closed = False
-
-    def read(self, size: int = -1) -> bytes:
-        left = max(self._file.size - self._position, 0)
-        data = np.empty(left if size is None or size < 0 else min(size, left), np.uint8)
-        got = self._file.read_at(self._position, data)
-        self._position += got
-        return data[:got].tobytes()
-
-    def seek(self, offset: int, whence: int = 0) -> int:
-        base = (0, self._position, self._file.size)[whence]
-        self._position = base + offset
-        return self._position
-
-    def tell(self) -> int:
-        return self._position
-
-    def readable(self) -> bool:
-        return True
-
-    def writable(self) -> bool:
-        return False
-
-    def seekable(self) -> bool:
-        return True
-
-    def flush(self) -> None:
-        """Nothing is written."""
-
-    def close(self) -> None:
-        self.closed = True
