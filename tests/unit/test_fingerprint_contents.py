@@ -96,6 +96,21 @@ def test_what_random_numbers_are_drawn_from_does_not_count() -> None:
         assert digest(one, contents=True) == digest(other, contents=True)
 
 
+def test_a_seed_that_generators_are_made_of_counts() -> None:
+    def made(*arguments: Any, **more: Any) -> str:
+        return digest(adding(np.random.SeedSequence(*arguments, **more)), contents=True)
+
+    assert made(1) == made(1)
+    assert len({made(1), made(2), made([1, 2]), made(1, spawn_key=(3,)), made(1, pool_size=8), made(), made()}) == 7
+    seed = np.random.SeedSequence(1)
+    before = digest(seed, contents=True)
+    np.random.default_rng(seed).random()
+    assert digest(seed, contents=True) == before
+    children = seed.spawn(2)
+    assert digest(seed, contents=True) == before
+    assert digest(children[0], contents=True) != digest(children[1], contents=True)
+
+
 def test_a_dataset_that_a_function_refers_to_counts_by_its_plan() -> None:
     def function(x: Any) -> Any:
         return inner

@@ -156,6 +156,24 @@ def test_what_cannot_be_saved_is_refused(value: Any, text: str, tmp_path: Path) 
     assert entries(tmp_path) == []
 
 
+def test_axes_that_arrow_has_no_room_for_are_refused(tmp_path: Path) -> None:
+    def rows(*shapes: tuple[int, ...]) -> Dataset[Any]:
+        return Dataset.from_generator(lambda: (np.zeros(shape, np.uint8) for shape in shapes))
+
+    said = r"element 1: value has an axis of 4,294,967,301, and Arrow has room for 2,147,483,647: reshape it in a map"
+    for shapes in ([(0, 3), (0, 2**32 + 5)], [(0,), (0, 2**32 + 5)]):
+        with pytest.raises(fb.DataError, match=rf"save\(\), {said}"):
+            rows(*shapes).save(tmp_path / "d")
+        with pytest.raises(fb.DataError, match=rf"snapshot\(\), {said}"):
+            list(rows(*shapes).snapshot(tmp_path / "s"))
+    rows((0, 2**31 - 1), (2, 0)).save(tmp_path / "d")
+    assert [row.shape for row in Dataset.load(tmp_path / "d")] == [(0, 2**31 - 1), (2, 0)]
+    rows((), (0, 2)).save(tmp_path / "d")
+    assert [np.shape(row) for row in Dataset.load(tmp_path / "d")] == [(), (0, 2)]
+    cached = rows((0, 2**32 + 5), (0, 2**31)).cache(tmp_path / "c")
+    assert [[row.shape for row in cached] for _ in range(2)] == [[(0, 2**32 + 5), (0, 2**31)]] * 2
+
+
 def test_arguments_are_checked(tmp_path: Path) -> None:
     ds = Dataset.range(5)
     path = tmp_path / "d"
@@ -314,3 +332,9 @@ for _ in range(15):
     values = plain(list(Dataset.load(tmp_path / "d")))
     assert values in (list(range(1000)), list(range(5000, 6000)))
     assert entries(tmp_path) == ["d"]
+
+
+def test_a_file_is_no_folder(tmp_path: Path) -> None:
+    (tmp_path / "rows.parquet").write_bytes(b"PAR1")
+    with pytest.raises(fb.PlanError, match="this is a file, not a folder that save"):
+        fb.Dataset.load(tmp_path / "rows.parquet")

@@ -147,6 +147,8 @@ class _Cache(Operator):
         self._setup = setup
         self._layout = layout
         self._content = node.content
+        self._filename = node.filename
+        self._told = False
         self._hold = self._content.enter(self, setup)
         self._lease = setup.ledger.lease(str(node.site))
         self._row = 0
@@ -200,6 +202,7 @@ class _Cache(Operator):
             return self._mended(damage)
 
     def _mended(self, damage: Damaged) -> Block:
+        self._tell(damage)
         self._reader.seek(damage.cursor, _EPOCH)
         blocks: list[Block] = []
         missing = damage.stop - damage.start
@@ -215,6 +218,20 @@ class _Cache(Operator):
         whole = concat_blocks(blocks).at(damage.cursor)
         self._content.mend(whole, damage.start, self._layout)
         return whole.slice(self._row - damage.start, whole.rows)
+
+    def _tell(self, damage: Damaged) -> None:
+        """Of the first: of a disk that fails, there may be thousands."""
+        if self._told:
+            return
+        self._told = True
+        # Those who have nothing to log need not wait for it.
+        import logging
+
+        logging.getLogger("forebay").warning(
+            "%s: elements %s to %s in %s do not read back as they were written, and are computed again; others of this "
+            "kind are not logged. If that happens more than once, look at the disk",
+            *(self.site, f"{damage.start:,}", f"{damage.stop - 1:,}", self._filename),
+        )
 
     def _out(self, block: Block, cursor: Cursor) -> Block:
         state = {"row": self._row, "in": cursor.to_json()}

@@ -8,15 +8,17 @@ from functools import cached_property
 from typing import Any
 
 from forebay.block import START, Block, Cursor
-from forebay.errors import CursorError, DataError, InternalError, PlanError
+from forebay.errors import CursorError, DataError, FunctionError, InternalError, PlanError
 from forebay.plan.changes import KeptPlan
 from forebay.plan.check import function
 from forebay.plan.fingerprint import digest
 from forebay.plan.identity import Contents, content_key, contents_of_plan
 from forebay.plan.lower import build as build_plan
 from forebay.plan.lower import prepare
+from forebay.plan.made import file_stamp
 from forebay.plan.node import INFINITE, UNKNOWN, Build, Node, Traits
 from forebay.run import Operator, Reader, Setup, Site
+from forebay.storage.damage import damage, is_own, is_remains
 from forebay.storage.manifest import MANIFEST, is_saved_dataset, read_manifest
 from forebay.storage.writer import DatasetWriter, ShardOf
 
@@ -128,7 +130,8 @@ class _Snapshot(Operator):
 
     A stream goes on as it began: one that was passed through is passed through after a resume, even if a snapshot
     has been completed since, which may hold rows in another order. Only a stream that runs from its first row to its
-    last is written.
+    last is written. One that is read and turns out to be damaged is written again as a whole before it goes on: so it
+    does in whatever order shards and the user's reader make of the rows.
     """
 
     def __init__(self, node: Snapshot, source: Operator, setup: Setup) -> None:
@@ -139,15 +142,20 @@ class _Snapshot(Operator):
         self._stored: Operator | None = None
         self._id: str | None = None
         self._writer: DatasetWriter | None = None
+        self._epoch = 0
+        self._at = START
+        self._opened: tuple[int, ...] = ()
+        self._looked = False
 
     def seek(self, cursor: Cursor, epoch: int) -> int:
         """Rows of a snapshot are found by number, others as the input can."""
         self._give_up()
+        self._epoch = epoch
         state = cursor.state
         wanted = state["id"] if state is not None else self._complete()
         inner = (START if state is None else Cursor.from_json(state["in"])).after(cursor.skip)
         if wanted is not None:
-            self._open(wanted).seek(inner, epoch)
+            self._open(wanted, inner)
             return 0
         self._id = None
         self._reader = Reader(self.inputs[0])
@@ -157,20 +165,72 @@ class _Snapshot(Operator):
         return 0
 
     def _complete(self) -> str | None:
-        """The id of the snapshot, if there is one."""
+        """The id of the snapshot, if there is one; one that cannot be opened is none."""
+        fault = self._damage()
+        if fault is not None:
+            self._tell(fault)
+            return None
         return read_manifest(self._node.folder, "snapshot").id if is_saved_dataset(self._node.folder) else None
 
-    def _open(self, wanted: str) -> Reader:
+    def _damage(self, rows: bool = False) -> DataError | None:
+        """What is wrong with the snapshot. DataError if it is, and something else would go with it."""
+        folder = self._node.folder
+        fault = damage(folder, rows)
+        if fault is not None and not is_own(folder):
+            raise DataError(
+                f"{self.site}: {fault}. Other files are beside it: remove {folder}, and it is written again"
+            ) from fault
+        return fault
+
+    def _open(self, wanted: str, at: Cursor, fault: DataError | None = None) -> None:
+        """Read from there on, in a snapshot that is written again if it is at fault."""
+        fault = fault or self._damage()
+        if fault is not None:
+            self._write_again(fault)
         found = self._complete()
         if found != wanted:
+            if fault is not None:
+                raise DataError(
+                    f"{self.site}: {fault}. It has been written again, with other rows, as steps before it do not "
+                    "always give the same: start the iteration again"
+                ) from fault
             what = "is gone" if found is None else "was written again since"
             raise CursorError(f"{self.site}: the snapshot in {self._node.folder} that the state refers to {what}")
         assert self._node.seed is not None
+        self._opened = self._stamp()
         plan = prepare(self._node.load(self._node.folder), self._node.seed, self._setup.rules)
         self._stored = build_plan(plan, self._setup)
         self._id = wanted
         self._reader = Reader(self._stored)
-        return self._reader
+        self._reader.seek(at, self._epoch)
+        self._at = at
+
+    def _stamp(self) -> tuple[int, ...]:
+        return file_stamp(os.path.join(self._node.folder, MANIFEST))
+
+    def _write_again(self, fault: DataError) -> None:
+        # Whatever becomes of this iteration, the next one finds nothing to read.
+        with suppress(OSError):
+            os.unlink(os.path.join(self._node.folder, MANIFEST))
+        source = self.inputs[0]
+        if source.free:
+            raise DataError(
+                f"{self.site}: {fault}. Rows come in any order before it, so that this iteration cannot go on: the "
+                "next one writes the snapshot again"
+            ) from fault
+        self._tell(fault)
+        reader = Reader(source)
+        reader.seek(START, _EPOCH)
+        self._writer = self._new_writer()
+        while self._writer is not None and (block := reader.next()) is not None:
+            self._writer.add(block)
+        self._finish()
+
+    def _tell(self, fault: DataError) -> None:
+        # Those who have nothing to log need not wait for it.
+        import logging
+
+        logging.getLogger("forebay").warning("%s: %s. The snapshot is written again", self.site, fault)
 
     def _new_writer(self) -> DatasetWriter | None:
         node = self._node
@@ -183,6 +243,7 @@ class _Snapshot(Operator):
                 plan=os.path.basename(node.folder),
                 made_of=node.place.plan(node.site).text(),
                 overwrite=False,
+                replaces=is_remains,
                 ledger=self._setup.ledger,
             )
         except PlanError:
@@ -193,15 +254,40 @@ class _Snapshot(Operator):
 
     def pull(self) -> Block | None:
         """Pass rows on, with a copy to the disk."""
-        block = self._reader.next()
+        block = self._next()
         if block is None:
             self._finish()
             return None
+        self._at = block.cursor.after(block.rows)
         if self._writer is not None:
             self._writer.add(block)
             # The writer may keep rows for a while, and what it keeps must not be written into.
             block = Block(block.structure, [column.shared() for column in block.columns], block.rows, block.cursor)
         return block.at(Cursor({"id": self._id, "in": block.cursor.to_json()}))
+
+    def _next(self) -> Block | None:
+        try:
+            return self._reader.next()
+        except (DataError, FunctionError):
+            # A function of the user's reader may be what has read the rows.
+            if not self._mended():
+                raise
+        return self._reader.next()
+
+    def _mended(self) -> bool:
+        """Whether it was damage that has ended the stream, which now goes on in a snapshot that is whole."""
+        if self._id is None or self._looked:
+            return False
+        # Once: it takes reading all of it, and a disk that fails does so again.
+        self._looked = True
+        fault = self._damage(rows=True)
+        # Without a fault, another one may have written it again since, but somebody may also have removed it.
+        if fault is None and self._stamp() in (self._opened, ()):
+            return False
+        wanted, at = self._id, self._at
+        self._give_up()
+        self._open(wanted, at, fault)
+        return True
 
     def _finish(self) -> None:
         writer, self._writer = self._writer, None

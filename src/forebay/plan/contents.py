@@ -81,6 +81,9 @@ def contents_of(value: Any) -> Iterator[Any]:
         # Those that hold data would be copied.
         yield from fields(value)
     elif _is_random(kind):
+        if isinstance(value, np.random.SeedSequence):
+            # A seed stays what it is when generators are made of it. What counts its children moves as they do.
+            yield from (value.entropy, value.spawn_key, value.pool_size)
         yield from sorted((name, each) for name, each in getattr(value, "__dict__", {}).items() if name != "gauss_next")
     elif any(base.__module__ == "ctypes" and base.__name__ == "CDLL" for base in kind.__mro__):
         # Beside these it has the address that it was loaded at.

@@ -126,7 +126,7 @@ class Decoder:
     def block(self, file: OpenFile, record: Record) -> Block | None:
         """The block in memory of its own; None if it is not what was written, or its classes are no longer there."""
         place = record.end - record.payload
-        payload: Any = aligned_empty((record.payload,), place=place)
+        payload: Any = aligned_empty((record.payload,), place=place, roomy=True)
         if read_checked(file.number, place, payload) != record.checksum:
             return None
         begin = whole(record.structure)
@@ -174,7 +174,7 @@ def check_codec(name: Any) -> None:
     """PlanError if there is no such compression, or not here."""
     if name is None:
         return
-    if name not in CODECS:
+    if not isinstance(name, str) or name not in CODECS:
         raise PlanError(f'cache(compression={name!r}): compression must be "zstd", "lz4" or None')
     _codec(name)
 

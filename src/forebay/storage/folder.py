@@ -49,13 +49,19 @@ def from_root(call: str, path: str, how: Callable[[str], str] = os.path.abspath)
 
 
 class NewFolder:
-    """What is written to `data` until ``commit`` puts it in the place of `path`."""
+    """What is written to `data` until ``commit`` puts it in the place of `path`.
 
-    def __init__(self, path: str, call: str, overwrite: bool) -> None:
+    What `replaces` is true of may stand there in any case.
+    """
+
+    def __init__(
+        self, path: str, call: str, overwrite: bool, replaces: Callable[[str], bool] = lambda folder: False
+    ) -> None:
         # What a link points to is replaced, not the link.
         self.path = from_root(call, path, os.path.realpath)
         self._call = call
         self._overwrite = overwrite
+        self._replaces = replaces
         parent = os.path.dirname(self.path)
         try:
             self.check_target()
@@ -73,6 +79,8 @@ class NewFolder:
             return
         if not os.path.isdir(self.path):
             raise PlanError(f"{self._call}({self.path!r}): there is something else than a folder")
+        if self._replaces(self.path):
+            return
         if is_saved_dataset(self.path):
             if not self._overwrite:
                 raise PlanError(f"{self._call}({self.path!r}): there is a saved dataset already, and overwrite=False")

@@ -133,6 +133,11 @@ def read_manifest(path: str, call: str) -> Manifest:
     except FileNotFoundError:
         what = "a folder without" if os.path.isdir(path) else "not a folder with"
         raise PlanError(f"{call}({path!r}): there is no saved dataset, this is {what} a {MANIFEST}") from None
+    except NotADirectoryError:
+        raise PlanError(
+            f"{call}({path!r}): this is a file, not a folder that save() wrote; from_parquet(), from_arrow() and the "
+            "others read files, and `forebay inspect` tells which"
+        ) from None
     except OSError as error:
         raise DataError(f"{name} cannot be read: {error}") from error
     manifest = _parsed(name, text, call)
