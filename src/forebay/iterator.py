@@ -18,10 +18,11 @@ from forebay.remote_run import in_force
 from forebay.run import Reader, Setup
 from forebay.run.collected import NAME, close_when_collected
 from forebay.run.later import Errors, keeping
-from forebay.run.leaving import watch_for_exit
-from forebay.run.observers import ended, observed
+from forebay.run.leaving import rest_if_leaving, watch_for_exit
+from forebay.run.observers import closed, ended, observed
 from forebay.run.running import Running
 from forebay.run.stats import Stats
+from forebay.run.tracebacks import let_go
 
 T_co = TypeVar("T_co", covariant=True)
 
@@ -148,6 +149,7 @@ class DatasetIterator(Generic[T_co]):
         # a call to be taken, behind which an interrupt could leave it locked for ever. A block of which not all
         # elements have been counted was taken apart by two threads that met between two blocks.
         if self._closing or not alive:
+            rest_if_leaving()
             raise ClosedError("this iterator is closed; iter(dataset) makes a new one")
         if self._ended:
             raise StopIteration
@@ -167,6 +169,7 @@ class DatasetIterator(Generic[T_co]):
             return self._advance()
         except Exception as error:
             # Abandoned operators raise all kinds of things, or seem to have come to their end.
+            rest_if_leaving()
             if self._closing:
                 raise ClosedError(
                     "this iterator was closed while next() was waiting for it; iter(dataset) makes a new one"
@@ -197,6 +200,8 @@ class DatasetIterator(Generic[T_co]):
             except Exception as another:
                 # As of a generator that fails at cleaning up: no reason not to hear of what was first.
                 error.add_note(f"And what it had begun could not be ended: {type(another).__name__}: {another}")
+            self._reader = None
+            let_go(error)
             raise
         if self._closing:
             raise ClosedError("this iterator is closed")
@@ -208,8 +213,9 @@ class DatasetIterator(Generic[T_co]):
             self._setup.parallelism.crew.finished = True
             ended(self)
             self._run.close()
+            closed()
             raise StopIteration
-        elements, rows = observed(self, block.private().elements()), block.rows
+        elements, rows = observed(self, block.private()), block.rows
         # From here to the end nothing is called, so that no interrupt can fall between.
         self._before += self._row
         self._row = 0

@@ -34,8 +34,11 @@ plain = fb.Dataset.range(10**8).interleave(lambda x: fb.Dataset.range(x * 10, x 
 }
 
 START = """
-import itertools, os, sys, threading, time
+import itertools, os, signal, sys, threading, time
 import forebay as fb
+
+# A shell starts what runs in its background without it.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 def say(*words):
     # One call into the system, so that an interrupt cannot cut a line in two.
@@ -48,11 +51,14 @@ it = iter(ds)
 interrupts = 0
 after = 0
 while after < 100:
+    # Python may raise one where a loop goes round, so the steps have a loop of their own within the try. None is sent
+    # before another step was made.
     try:
-        # Nothing of Python's runs between the iterator and the list: what was handed out is there.
-        got.extend(itertools.islice(it, 1))
-        say("step")
-        after += interrupts == 10
+        while after < 100:
+            # Nothing of Python's runs between the iterator and the list: what was handed out is there.
+            got.extend(itertools.islice(it, 1))
+            say("step")
+            after += interrupts == 10
     except KeyboardInterrupt:
         interrupts += 1
         say("interrupted")

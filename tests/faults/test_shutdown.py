@@ -347,8 +347,8 @@ def work():
 
 thread = threading.Thread(target=work, daemon=True)
 thread.start()
-signal.setitimer(signal.ITIMER_REAL, 0.2)
 try:
+    signal.setitimer(signal.ITIMER_REAL, 0.2)
     join(thread)
 except KeyboardInterrupt:
     print("interrupted")

@@ -2,7 +2,9 @@
 
 import threading
 import time
+import weakref
 from collections.abc import Callable, Iterator
+from queue import SimpleQueue
 from typing import Any
 
 import pytest
@@ -116,3 +118,18 @@ def test_functions_that_cannot_be_made(start: Start) -> None:
     for job in [executor.submit(x) for x in range(5)]:
         with pytest.raises(ZeroDivisionError):
             job.result()
+
+
+def test_who_rings_a_bell_keeps_no_result_alive() -> None:
+    """Somebody who always finds a job done never waits for the bell, and so never takes anything from it."""
+
+    class Result:
+        pass
+
+    executor = InlineExecutor(lambda: lambda: Result())
+    executor.bell = SimpleQueue()
+    job = executor.submit()
+    result = weakref.ref(job.result())
+    del job
+    assert result() is None
+    assert executor.bell.qsize() == 1

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, ClassVar, TypeVar, get_args
 
+from forebay.errors import PlanError
 from forebay.plan.check import flag, keep_whole
 from forebay.plan.node import Holding, Node, Sizes
 from forebay.run import Setup
@@ -35,6 +36,11 @@ class Parallel(Node):
         if self.deterministic is not None:
             flag(self.kind, "deterministic", self.deterministic)
         check_executor(self.kind, self.executor, self.executors)
+        if self.num_parallel_calls is None and self.executor not in ("auto", "inline"):
+            raise PlanError(
+                f"{self.kind}(executor={self.executor!r}): nothing would run there without num_parallel_calls; give it "
+                "a number, or AUTOTUNE"
+            )
 
     def shares_workers(self, other: "Parallel") -> bool:
         """Whether both functions may run on the same workers, back to back.

@@ -8,6 +8,7 @@ from forebay.block import Block
 from forebay.ledger import Lease
 from forebay.run.leaving import join
 from forebay.run.operator import Operator
+from forebay.run.tracebacks import let_go
 from forebay.uninterrupted import take, uninterrupted
 
 
@@ -87,6 +88,9 @@ class Ahead:
         self.leave()
         if self._thread.ident is not None:
             join(self._thread)
+        if self.error is not None:
+            let_go(self.error)
+            self.error = None
 
     def _enough(self, rows: int, blocks: int) -> bool:
         """Of blocks that hold more rows than are asked for there are two: with one, either side would wait for the

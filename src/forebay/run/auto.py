@@ -75,12 +75,12 @@ class AutoExecutor(Executor[R]):
         return self._current.kind
 
     @property
-    def bell(self) -> "SimpleQueue[Job[R]] | None":
+    def bell(self) -> "SimpleQueue[None] | None":
         """Rung by whichever executor is in use."""
         return self._threads.bell
 
     @bell.setter
-    def bell(self, bell: "SimpleQueue[Job[R]] | None") -> None:
+    def bell(self, bell: "SimpleQueue[None] | None") -> None:
         for each in (self._threads, self._current, self._processes):
             if each is not None:
                 each.bell = bell

@@ -1,5 +1,6 @@
 """Workers that run one function on many inputs, at the same time and in no particular order."""
 
+import functools
 import threading
 import time
 from abc import ABC, abstractmethod
@@ -11,8 +12,9 @@ from typing import Any, Generic, TypeVar
 
 from forebay._native import queued_seconds
 from forebay.errors import ClosedError, TransferError
+from forebay.heaps import limit_heaps
+from forebay.run.cpus import available_cpus
 from forebay.run.leaving import join
-from forebay.run.trim import share_arenas
 from forebay.uninterrupted import GLANCE, uninterrupted
 
 R = TypeVar("R")
@@ -22,12 +24,18 @@ Function = Callable[..., R]
 _SOME_TIME = 0.002
 
 
+@functools.cache
+def _share_heaps() -> None:
+    """Before threads are started that make rows: no more heaps than processors."""
+    limit_heaps(max(2, available_cpus()))
+
+
 class Job(Generic[R]):
     """One call, handed to a worker."""
 
     __slots__ = ("_bell", "_error", "_result", "_running", "arguments", "cpu", "done", "seconds")
 
-    def __init__(self, arguments: tuple[Any, ...], bell: "SimpleQueue[Job[R]] | None" = None) -> None:
+    def __init__(self, arguments: tuple[Any, ...], bell: "SimpleQueue[None] | None" = None) -> None:
         self.arguments = arguments
         self.seconds = 0.0
         """How long the worker was busy with it, once it is done."""
@@ -48,7 +56,8 @@ class Job(Generic[R]):
         self.done = True
         self._running.release()
         if self._bell is not None:
-            self._bell.put(self)
+            # Not the job: who finds another one done does not come by here for long, and all results would be kept.
+            self._bell.put(None)
 
     def result(self) -> R:
         """Wait for the result; raises what the function raised. May be interrupted, and called again."""
@@ -66,8 +75,8 @@ class Executor(ABC, Generic[R]):
     workers: int
     kind: str
     """What the workers are."""
-    bell: "SimpleQueue[Job[R]] | None" = None
-    """Where jobs submitted from now on are put when they are done, for whoever waits for any of them."""
+    bell: "SimpleQueue[None] | None" = None
+    """Where jobs submitted from now on leave a notice when they are done, for whoever waits for any of them."""
     through: bool = False
     """Whether the step has come to its end, so that workers may be of use to another one of its kind."""
 
@@ -166,7 +175,7 @@ class ThreadExecutor(Executor[R]):
                 self._drop(self._jobs.get_nowait())
 
     def _start(self) -> None:
-        share_arenas()
+        _share_heaps()
         thread = threading.Thread(
             target=self._context.copy().run, args=(self._run,), name=f"forebay {self._name}", daemon=True
         )

@@ -11,6 +11,7 @@ from forebay.run.executor import Executor
 from forebay.run.faults import Faults, Tolerance
 from forebay.run.operator import Operator, Setup, Site
 from forebay.run.stage import Chunk, Stage
+from forebay.run.tracebacks import let_go
 
 P = TypeVar("P")
 
@@ -162,6 +163,9 @@ def _skip_failing(function: RowsFunction[P], block: Block, indices: Indices, epo
             return function.join(parts), (at + rows, error), failed
         parts.append(None)
         failed.append((at + rows, _brief(fault)))
+        let_go(fault)
+        # Their tracebacks lead to this frame too.
+        del error, fault
         # A function on whole columns fails for all rows it is given. Where one failed others may, so that they come in
         # small pieces at first: all the rows behind each failure would be the square of their number.
         at, some = at + rows + 1, max(1, rows)

@@ -4,6 +4,7 @@ import weakref
 from contextvars import ContextVar
 
 from forebay.errors import ClosedError
+from forebay.run.tracebacks import let_go
 
 
 class Errors(weakref.WeakKeyDictionary["Later", Exception]):
@@ -27,6 +28,8 @@ class Later:
         self._errors = _current.get()
         errors = None if self._errors is None else self._errors()
         self._own = error if errors is None else None
+        # It may never be asked for.
+        let_go(error)
         if errors is not None:
             errors[self] = error
 

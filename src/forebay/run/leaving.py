@@ -34,6 +34,15 @@ def is_leaving() -> bool:
     return _until is not None
 
 
+def rest_if_leaving() -> None:
+    """On a daemon thread of a program that ends, wait for that.
+
+    What such a thread raises is printed, and to be ended in the middle of printing is a crash to Python.
+    """
+    if is_leaving() and threading.current_thread().daemon:
+        threading.Event().wait()
+
+
 def join(thread: threading.Thread) -> None:
     """Wait until the thread has ended; while the interpreter ends, not for ever."""
     # The last reference to an iterator may go on its own worker, which then cannot wait for itself.

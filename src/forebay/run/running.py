@@ -3,13 +3,13 @@
 import time
 
 from forebay.block import Cursor
+from forebay.heaps import give_back
 from forebay.ledger import Ledger
 from forebay.remote_run import RemoteRun
 from forebay.run.crew import Crew
 from forebay.run.operator import Operator
 from forebay.run.reader import Reader
 from forebay.run.stats import Stats, stats_of
-from forebay.run.trim import give_back
 
 
 class Running:

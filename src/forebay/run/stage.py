@@ -76,7 +76,7 @@ class Stage(Operator, Generic[R]):
         self._growth = 1.0  # and how many come out for each of them,
         self._seen = False  # once that is known.
         self._logs = Logs()
-        self._bell: SimpleQueue[Job[R]] = SimpleQueue()
+        self._bell: SimpleQueue[None] = SimpleQueue()
         if self._free:
             executor.bell = self._bell
         means = setup.parallelism
@@ -197,6 +197,9 @@ class Stage(Operator, Generic[R]):
 
     def _first_done(self) -> Chunk[R]:
         began = time.perf_counter()
+        while not self._bell.empty():
+            # Of chunks that are looked at now, or were finished without waiting for any.
+            self._bell.get()
         while (first := next((chunk for chunk in self._chunks if chunk.job.done), None)) is None:
             take(self._bell)
         self.meter.waited += time.perf_counter() - began

@@ -13,7 +13,7 @@ from forebay.run.operator import Setup
 from forebay.run.pace import MAX_ROWS
 
 # Blocks that are written at once are read at once. Of a few together the cost no longer shows beside that of their
-# bytes; more would only take up memory.
+# bytes; more would only take up memory. With two, `cache(path)` is read 2 % faster and what `cache()` maps 20 % slower.
 _BLOCKS = 4
 # What took so long to compute is not to be lost with the process.
 _MOST_SECONDS = 1.0

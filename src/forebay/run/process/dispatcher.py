@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import Any
 
 from forebay.errors import ClosedError, DataError, ForebayError, FunctionError, InternalError
-from forebay.ledger import Lease, Ledger
+from forebay.ledger import ELSEWHERE, Lease, Ledger
 from forebay.run.executor import Job
 from forebay.run.process.child import Child, Launch, Task
 from forebay.run.process.remote_error import text_of
@@ -107,7 +107,7 @@ class Dispatcher:
 
     def count_in(self, ledger: Ledger) -> None:
         """Have what workers hold counted there from now on."""
-        lease = ledger.lease(f"{self.name} (processes)")
+        lease = ledger.lease(f"{self.name}{ELSEWHERE}")
         lease.note(self._counted)
         self._crowded = False
         self.lease = lease
