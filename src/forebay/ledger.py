@@ -4,10 +4,17 @@ import threading
 import weakref
 from collections import deque
 
+from forebay.heaps import map_large_arrays
 from forebay.sizes import memory_left, parse_size
 
 UNSEEN = 8 << 20
 """What a block counts as, with its rows while it is put together, before one of its kind has been seen."""
+
+# Budgets beside which the tens of MiB that the C library keeps of freed arrays are much.
+_SMALL = 128 << 20
+
+ELSEWHERE = " (processes)"
+"""How the names of those end whose bytes are in other processes."""
 
 
 class Ledger:
@@ -15,7 +22,8 @@ class Ledger:
 
     Buffers ask before they grow. One that is refused does not wait here: it makes do with what it has (works less far
     ahead, spills to disk), so no two of them can wait for each other. What a step needs to move at all, one block in
-    hand, is noted but never refused.
+    hand, is noted but never refused. Where that is more than a small budget, there is nothing left for freed arrays of
+    the C library, and it is told to keep none.
 
     >>> import forebay as fb
     >>> ledger = fb.Ledger("1MiB")
@@ -112,9 +120,12 @@ class Lease:
             self.note(0)
 
     def _set(self, total: int, refusable: bool) -> bool:
-        granted = self._ledger._change(total - self._amount[0], refusable)
+        ledger = self._ledger
+        granted = ledger._change(total - self._amount[0], refusable)
         if granted:
             self._amount[0] = total
+            if ledger.budget < min(ledger._peak, _SMALL):
+                map_large_arrays()
         return granted
 
 

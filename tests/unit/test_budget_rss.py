@@ -120,6 +120,10 @@ PIPELINES = {
         "rows(8_000 * TIMES, wide(1000)).map(lambda x: x * 2, num_parallel_calls=AUTOTUNE, executor='thread').batch(32)"
         ".map(lambda x: x + 1, num_parallel_calls=4, executor='thread').prefetch(AUTOTUNE)"
     ),
+    "threads in any order": (
+        "rows(600 * TIMES, wide(MB // 8)).map(lambda x: x, num_parallel_calls=4, executor='thread', "
+        "deterministic=False).map(lambda x: x + 1)"
+    ),
     "processes": (
         "rows(6_000 * TIMES, wide(1000)).map(lambda x: x * 2, num_parallel_calls=4, executor='process').batch(32)"
         ".prefetch(AUTOTUNE)"

@@ -223,8 +223,9 @@ def test_a_state_goes_on_where_functions_are_fused_in_another_way(saved: Any, lo
     gate = Gates(0)
 
     def dataset(first: tuple[Any, Any], second: tuple[Any, Any]) -> Dataset[Any]:
+        kind: Any = "thread" if second[0] else "inline"
         steps = Dataset.range(40).map(gate, first[0], first[1], executor="thread")
-        return steps.map(double, second[0], second[1], executor="thread").with_options(fb.Options(block_bytes=40))
+        return steps.map(double, second[0], second[1], executor=kind).with_options(fb.Options(block_bytes=40))
 
     with iter(dataset(*saved)) as it:
         before = [int(next(it)) for _ in range(17)]

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from forebay import Dataset
-from forebay._native import clear_spare, spare_bytes
+from forebay._native import clear_spare, kept_spare, spare_bytes
 from forebay.block.aligned import aligned_empty
 from forebay.block.dense import Dense
 
@@ -23,7 +23,9 @@ def test_what_nobody_refers_to_is_used_again() -> None:
     clear_spare()
     first = place(spare_bytes(SIZE))
     assert place(spare_bytes(SIZE)) == first
+    assert kept_spare() >= SIZE
     assert clear_spare() >= SIZE
+    assert kept_spare() == 0
     assert clear_spare() == 0
 
 
@@ -143,3 +145,23 @@ def test_records_that_hold_objects_are_memory_of_their_own() -> None:
     records = np.array([(i, [i]) for i in range(5)], [("a", "i4"), ("o", object)])
     for dataset in (Dataset.from_tensor_slices(records), Dataset.from_tensor_slices(records).map(lambda x: x)):
         assert [row["o"] for row in dataset] == [[i] for i in range(5)]
+
+
+def test_a_piece_serves_for_what_is_a_little_smaller() -> None:
+    """Blocks are rarely of one size; the whole piece is there again afterwards."""
+    clear_spare()
+    first = place(spare_bytes(4 * SIZE))
+    for size in (4 * SIZE - SIZE // 4, 4 * SIZE - 5000, 4 * SIZE):
+        assert place(spare_bytes(size, roomy=True)) == first
+    assert kept_spare() == 4 * SIZE
+    assert place(spare_bytes(3 * SIZE, roomy=True)) != first
+    assert place(spare_bytes(4 * SIZE - SIZE // 4)) != first
+    assert place(spare_bytes(4 * SIZE + 1)) != first
+
+
+def test_the_piece_that_fits_best_is_taken() -> None:
+    clear_spare()
+    arrays = [spare_bytes(size * SIZE // 4) for size in (17, 16)]
+    small = place(arrays[1])
+    del arrays
+    assert place(spare_bytes(4 * SIZE, roomy=True)) == small

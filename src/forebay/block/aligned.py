@@ -26,9 +26,15 @@ _LARGE = 1 << 16
 
 
 def aligned_empty(
-    shape: tuple[int, ...], dtype: "np.dtype[Any] | type[np.generic]" = np.uint8, place: int = 0
+    shape: tuple[int, ...],
+    dtype: "np.dtype[Any] | type[np.generic]" = np.uint8,
+    place: int = 0,
+    roomy: bool = False,
 ) -> NDArray[Any]:
-    """Like ``np.empty``, for what is about to be read from that place of a file, in memory that may have been used."""
+    """Like ``np.empty``, for what is about to be read from that place of a file, in memory that may have been used.
+
+    A `roomy` array may lie in memory that was made for one a little larger.
+    """
     kind = np.dtype(dtype)
     size = prod(shape) * kind.itemsize
     if not size or kind.hasobject:
@@ -37,7 +43,7 @@ def aligned_empty(
     start = 0 if place % _LEAST else place % _PAGE
     if size >= _LARGE:
         # Begins at a page.
-        return np.ndarray(shape, kind, spare_bytes(start + size), start)
+        return np.ndarray(shape, kind, spare_bytes(start + size, roomy), start)
     memory = np.empty(size + ALIGN, np.uint8)
     # The memory's own place is asked for in a way that is ten times cheaper than `ctypes`.
     start = (start - memory.__array_interface__["data"][0]) % ALIGN

@@ -1,12 +1,16 @@
 """Rows on their way: columns, the structure around them, and the cursor that reproduces them."""
 
 from collections.abc import Callable, Iterator, Sequence
+from itertools import chain
 from typing import Any
 
 from forebay.block.build import concat_columns
 from forebay.block.column import Column, Indices, RowError
 from forebay.block.cursor import START, Cursor
 from forebay.block.structure import Structure
+
+# More than a block has unless its rows are large.
+_BULKY = 4 << 20
 
 
 class Block:
@@ -64,12 +68,29 @@ class Block:
         columns = [c.shared().private() if whole or c.rows_alias else c for c in self.columns]
         return Block(self.structure, columns, self.rows, self.cursor)
 
+    def pieces(self, most: int) -> "Iterator[Block]":
+        """The same rows in order, as views, in blocks of no more than so many bytes or of one row."""
+        if self.rows < 2 or self.nbytes <= most:
+            yield self
+            return
+        yield from self.slice(0, self.rows // 2).pieces(most)
+        yield from self.slice(self.rows // 2, self.rows).pieces(most)
+
+    @property
+    def _bulky(self) -> bool:
+        """Whether its rows would be there a second time, and are so large that it matters, if all were made at once."""
+        return self.nbytes > _BULKY and self.rows > 1 and not all(column.rows_alias for column in self.columns)
+
     def elements(self) -> Iterator[Any]:
         """One element per row, made of the user's own containers."""
+        if self._bulky:
+            return chain.from_iterable(map(Block.elements, self.pieces(_BULKY)))
         return self.structure.rows([column.rows() for column in self.columns], self.rows)
 
     def calls(self, function: Callable[..., Any]) -> Iterator[Any]:
         """Applies a function to every element, tuples unpacked into arguments, one result per step."""
+        if self._bulky:
+            return chain.from_iterable(piece.calls(function) for piece in self.pieces(_BULKY))
         columns = [column.rows() for column in self.columns]
         structure = self.structure
         if structure.is_leaf:

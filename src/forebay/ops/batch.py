@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from forebay.block import Block, Cursor, Indices, MissingError, RowError, Structure, concat_blocks, fold
+from forebay.block.pile import Pile
 from forebay.errors import DataError
 from forebay.plan.check import flag, keep_whole
 from forebay.plan.node import Build, Holding, Node, Sizes
@@ -52,7 +53,7 @@ class Batch(Node):
         """Views of its input's blocks, or a batch that is put together from several."""
         if sizes.element <= sizes.setup.block_bytes:
             return super().holds(sizes)
-        return Holding(3 * sizes.element, "a batch in hand and one in the making, for a moment twice")
+        return Holding(3 * sizes.element, "a batch in hand and one in the making, twice unless its rows are alike")
 
     def lower(self, setup: Setup, build: Build) -> Operator:
         """Ask the input for blocks that hold whole batches, which then are views of them."""
@@ -123,20 +124,21 @@ class _Batch(Operator):
             if whole < block.rows:
                 self._reader.unread(block.slice(whole, block.rows))
             return [block.slice(0, whole)]
-        parts, missing, size = [block], self._size - block.rows, block.nbytes
-        # The rows wait here, and for a moment are there twice.
+        missing, size = self._size - block.rows, block.nbytes
+        # Rows that are not alike are there twice for a moment.
         self._lease.note(2 * (size // block.rows) * self._size)
+        pile = Pile(block, self._size, self.most_bytes)
         while missing:
             # Before it is put together: then it is too late.
             if size > self.most_bytes:
                 raise self.too_large(size // (self._size - missing) * self._size)
-            more = self._reader.read(missing)
-            if more is None:
-                return [] if self._drop_remainder else parts
-            parts.append(more)
-            missing -= more.rows
-            size += more.nbytes
-        return parts
+            block = self._reader.read(missing)
+            if block is None:
+                return [] if self._drop_remainder else pile.blocks()
+            pile.add(block)
+            missing -= block.rows
+            size += block.nbytes
+        return pile.blocks()
 
 
 class _Batches(Access):

@@ -20,8 +20,14 @@ _MOST_FIRST = 1024
 # Below the first, what a block costs as a whole shows in the cost of a row; beyond the second, it hardly does any more.
 _LEAST_BYTES = 1 << 17
 _MOST_BYTES = 3 << 18
+# The same where files are read ahead, and for all slots together.
+_MOST_AHEAD = 3 << 17
+_AHEAD_BYTES = 1 << 22
 # Blocks of all slots together take no more than this part of the budget, if it has room for the least.
 _PART = 64
+# Those of very many slots are smaller still, so that two of each, with what they were read into, fit into the budget.
+_MOST_PART = 4
+_VERY_LEAST = 1 << 12
 
 
 class InnerDatasets:
@@ -41,6 +47,8 @@ class InnerDatasets:
         self._calls = RowCalls(Call(map_func, self._name, site))
         self._seed = seed
         self._setup = setup
+        self.ahead = setup.ahead
+        """Who reads their files ahead, if anybody."""
         self.first = 1
         """With how many rows inner datasets may begin: what the last ones gave is a fair guess at the next."""
         self.free = False
@@ -127,7 +135,14 @@ def check_inner(uniform: Uniform, site: Site, index: int, block: Block) -> None:
         raise site.data_error(index, f"the inner dataset's element: {fault.text}") from None
 
 
-def inner_bytes(setup: Setup, cycle: int) -> int:
-    """Each slot holds a block or two and a block of the output takes little from each, so theirs are smaller."""
-    fair = max(setup.block_bytes // cycle, min(setup.ledger.budget // (_PART * cycle), _MOST_BYTES), _LEAST_BYTES)
+def inner_bytes(setup: Setup, cycle: int, ahead: bool = False) -> int:
+    """Each slot holds a block or two and a block of the output takes little from each, so theirs are smaller.
+
+    Where files are read ahead, a block costs less, and there are two of every slot's at once. What is kept of memory
+    for the next epoch has room for some of those; the rest would have to be cleared by the system each time.
+    """
+    budget = setup.ledger.budget
+    least = min(_LEAST_BYTES, max(budget // (_MOST_PART * cycle), _VERY_LEAST))
+    most = min(_MOST_AHEAD, _AHEAD_BYTES // cycle) if ahead else _MOST_BYTES
+    fair = max(setup.block_bytes // cycle, min(budget // (_PART * cycle), most), least)
     return min(fair, setup.block_bytes)

@@ -11,7 +11,7 @@ from forebay.ops.interleave_feed import Feed, SavedSlot
 from forebay.ops.interleave_schedule import ENDLESS, Cycle, Schedule
 from forebay.ops.interleave_slot import Slot, Supply
 from forebay.ops.interleave_threads import Threads
-from forebay.ops.interleave_woven import Woven
+from forebay.ops.interleave_woven import Woven, in_bytes
 from forebay.run import Operator, Pace, Setup, Site
 from forebay.run.coalesce import coalesce
 from forebay.run.faults import Faults, Tolerance
@@ -51,7 +51,7 @@ class InterleavedRows(Operator):
         self._free_order = cycle.free_order
         self._gate = setup.gate
         self._supply = Supply(site, self.meter, setup.ledger.lease(str(site)))
-        self._threads = Threads(site, self._supply, cycle, setup.parallelism.crew.parking)
+        self._threads = Threads(site, self._supply, cycle, setup.parallelism.crew.parking, datasets.ahead)
         self._datasets = datasets
         if cycle.turn < ENDLESS:
             # Nothing comes out before there is a whole batch, of which each dataset has to give its part.
@@ -63,6 +63,7 @@ class InterleavedRows(Operator):
         self._unit = setup.unit if cycle.turn < ENDLESS else 1
         self._given = 0  # Rows, since the row that was sought.
         self._pace = Pace(setup.block_bytes, self._unit)
+        self._enough = ENOUGH_BLOCKS * setup.block_bytes
         self._start: dict[str, Any] = {"in": START.to_json(), "index": 0, "slots": [None] * cycle.slots}
         self._start |= {"order": list(range(cycle.slots)), "done": 0, "rows": 0}
         self._schedule = Schedule(cycle.turn, None)
@@ -182,6 +183,7 @@ class InterleavedRows(Operator):
             rows = available(self._at_hand(order, needed, began), self._done, length)
             as_told = most < ENDLESS or self.free
             rows = self._to_whole_units(min(rows, limit) if as_told else self._woven.most(rows, limit, self._slots))
+            rows = in_bytes([self._slots[number] for number in order], rows, self._done, length, self._enough)
             given, turn, done = shares(rows, self._done, length, len(order))
         givers = [(slot, count) for number, count in zip(order, given) if count and (slot := self._slots[number])]
         for slot, _ in givers:
@@ -202,7 +204,7 @@ class InterleavedRows(Operator):
     def _fitting(self) -> int:
         """How many rows are enough for a block: those at hand may be larger than the ones before."""
         largest = max([slot.large for slot in self._slots if slot is not None], default=0)
-        return max(ENOUGH_BLOCKS * self._pace.block_bytes // largest, 1) if largest else ENDLESS
+        return max(self._enough // largest, 1) if largest else ENDLESS
 
     def _to_whole_units(self, rows: int) -> int:
         """Fewer, if that makes the rows given so far whole batches and they are not the last ones at hand."""
@@ -354,8 +356,7 @@ class InterleavedRows(Operator):
             self._next_turn()
 
     def _release(self, number: int) -> None:
-        slot = self._slots[number]
-        if slot is not None:
+        if (slot := self._slots[number]) is not None:
             slot.close()
             self._slots[number] = None
 
@@ -381,6 +382,7 @@ class InterleavedRows(Operator):
         self._feed.close()
         for number in range(len(self._slots)):
             self._release(number)
+        self._threads.stop_reading()
 
     def abandon(self) -> None:
         """Inner datasets too."""

@@ -7,6 +7,7 @@ from queue import SimpleQueue
 from typing import Any
 
 from forebay.block import Block, Cursor, Uniform
+from forebay.block.dense import Dense
 from forebay.errors import FileError, FunctionError
 from forebay.ledger import UNSEEN, Lease
 from forebay.ops.inner import Inner, check_inner
@@ -18,6 +19,8 @@ from forebay.uninterrupted import take
 
 # Bytes above which rows are fetched and put in order as they are needed: each has about a buffer of its own.
 _LARGE = 1 << 16
+# Blocks of more than this hold large rows, however many small ones are with them: slots ask for less.
+_BULKY = 1 << 20
 
 
 class Supply:
@@ -100,6 +103,7 @@ class Slot:
         """Whether they, and all before them, stay in their buffers, whatever order they are put in."""
         self.large = 0
         """Bytes of a row, if they are large."""
+        self._differ = False  # Whether rows at hand may differ in size.
         self._asked = False
         self._outcome: tuple[Block | None, BaseException | None] | None = None
         self._spent = (0.0, 0.0)  # Seconds that the outcome took, and of processor time.
@@ -202,6 +206,30 @@ class Slot:
                 self._uncount()
         return parts
 
+    @property
+    def uneven(self) -> int:
+        """Bytes of the rows at hand, at the most, if these differ in size and it matters how many of them go together.
+
+        It does if they are copied to be put in order, or if some are large: those that have been handed on stay there
+        for whoever has them, while others are read.
+        """
+        if not self._differ:
+            return 0
+        sizes = [block.nbytes for block in self._blocks]
+        return sum(sizes) if sizes and (not self.stays or max(sizes) > _BULKY) else 0
+
+    def size(self, rows: int) -> int:
+        """Bytes of so many of the rows at hand."""
+        size, start = 0, self._given
+        for block in self._blocks:
+            stop = min(start + rows, block.rows)
+            size += block.slice(start, stop).nbytes
+            rows -= stop - start
+            start = 0
+            if not rows:
+                break
+        return size
+
     def _uncount(self) -> None:
         if self._counted:
             self._supply.used(self._counted)
@@ -221,12 +249,16 @@ class Slot:
         self._answered(0)
         self._uncount()
         self._inner.close()
+        # An error that nobody asked for leads to blocks that were in the making, and back to this.
+        self._outcome = None
 
     def _fetch(self) -> None:
         began, cpu = time.perf_counter(), time.thread_time()
         outcome = self._next()
         self._spent = time.perf_counter() - began, time.thread_time() - cpu
         self._outcome = outcome
+        # Or an error would lead to itself by way of this frame.
+        del outcome
         self._supply.notify()
 
     def _next(self) -> tuple[Block | None, BaseException | None]:
@@ -252,6 +284,7 @@ class Slot:
                 self._begun = True
                 self.first = block.cursor if self._inner.free else None
             self.stays = self.stays and all(column.stays for column in block.columns)
+            self._differ = not all(type(column) is Dense for column in block.columns)
             size = block.nbytes // block.rows
             self.large = size if size > _LARGE else 0
             self._blocks.append(block)

@@ -1,15 +1,37 @@
 """Rows of ``interleave`` that have been put in order ahead of need."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from forebay.block import Block
 from forebay.ledger import Lease
 from forebay.ops.interleave_slot import Slot
+from forebay.run.weave import shares
 
 # Which buffer, and from where to where: all that is made anew for a row. The buffers count where they were read.
 _PLACE = 24
 # By what part of the usual a block may be larger, if that makes it one block less.
 _OVER = 8
+
+
+def in_bytes(slots: Sequence[Slot | None], rows: int, done: int, length: int, enough: int) -> int:
+    """How many of `rows` rows in turns to put in order together: those that take up so many bytes, at least one.
+
+    A slot tells the size of its rows on average, and the last of many small ones may be larger than all others.
+    """
+    if sum([slot.uneven for slot in slots if slot is not None]) <= enough:
+        return rows
+
+    def size(some: int) -> int:
+        given = shares(some, done, length, len(slots))[0]
+        return sum([slot.size(count) for slot, count in zip(slots, given) if slot is not None and count])
+
+    if size(rows) <= enough:
+        return rows
+    fits, over = 1, rows
+    while over - fits > 1:
+        some = (fits + over) // 2
+        fits, over = (some, over) if size(some) <= enough else (fits, some)
+    return fits
 
 
 class Woven:

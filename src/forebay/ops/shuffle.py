@@ -27,6 +27,8 @@ _DRAWN = 1 << 16
 # Steps of a buffer that are worked out at once where rows are read by number: a block of wide rows has few of them, and
 # on a thread beside a busy interpreter, every call costs as much as hundreds of steps.
 _PICKS = 1 << 14
+# Slots of a buffer of rows: more than any input has time to fill, and few enough for int64.
+_MOST = 1 << 62
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -106,7 +108,7 @@ class Shuffle(Node):
             if total is None:
                 why = "at most: of how many rows is not known; what does not fit goes to disk once"
             return Holding(2 * external_part(budget) if disk or total is None else 2 * total, why, disk)
-        rows = self.buffer_size if sizes.rows is None else min(self.buffer_size, sizes.rows)
+        rows = min(self.buffer_size, _MOST if sizes.rows is None else sizes.rows)
         weak = _weakness(rows, sizes.rows)
         if self.by_number:
             if fit(rows, budget):
@@ -138,7 +140,8 @@ class Shuffle(Node):
         if access is not None:
             return _PermutedReads(self, access, setup)
         source = build(self.input, setup.with_unit(1))
-        return ShuffleBuffer(self.site, source, setup, self.buffer_size, self.seed, self.reshuffle_each_iteration)
+        slots = min(self.buffer_size, _MOST)
+        return ShuffleBuffer(self.site, source, setup, slots, self.seed, self.reshuffle_each_iteration)
 
 
 def _weakness(buffer: int, rows: int | None) -> str:

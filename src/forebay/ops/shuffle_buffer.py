@@ -216,6 +216,9 @@ class ShuffleBuffer(Operator):
         return block
 
     def _put(self, slots: Indices, rows: Indices, block: Block) -> None:
+        # Before they are there a second time.
+        if isinstance(self._store, RowStore) and not self._lease.ask(2 * (self._store.nbytes + block.nbytes)):
+            self._move_to_disk(self._store)
         try:
             self._store.put(slots, Block(block.structure, [*block.columns, Dense(rows)], block.rows))
         except RowError as fault:

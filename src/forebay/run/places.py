@@ -30,10 +30,13 @@ class Pages(Protocol):
     def read_into(self, offset: int, out: NDArray[np.uint8], expected: int) -> None:
         """Bytes that were put there. DataError if they are not what was written."""
 
+    def will_need(self, offset: int, size: int) -> None:
+        """Have the system read these bytes from the disk, if they are not in memory, while other work is done."""
+
 
 _FIELDS = len(Place._fields)
-# Long enough that lists of lists stay short, and short enough for a list of every part of a shuffle.
-_PAGE = 32
+# Long enough that lists of lists stay short, and short enough (10 KiB) for a list of every part of a shuffle.
+_PAGE = 256
 
 
 class Places:
@@ -61,6 +64,11 @@ class Places:
         self.nbytes += place.nbytes
         self.rows += place.rows
 
+    def will_need(self) -> None:
+        """It is about to be gone through: have what is not in memory read meanwhile."""
+        for page in self._pages or ():
+            self._file.will_need(page.offset, page.nbytes)
+
     def __iter__(self) -> Iterator[Place]:
         for page in self._pages or ():
             numbers = np.empty((page.rows, _FIELDS), np.int64)
@@ -68,3 +76,9 @@ class Places:
             yield from (Place(*place) for place in numbers.tolist())
         for start in range(0, len(self._last), _FIELDS):
             yield Place(*self._last[start : start + _FIELDS])
+
+
+def places_array(places: Places) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
+    """Where they begin and end, and their checksums."""
+    offsets, sizes, _, checksums, _ = np.array(list(places), np.int64).reshape(-1, _FIELDS).T
+    return offsets.copy(), offsets + sizes, checksums.copy()

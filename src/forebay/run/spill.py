@@ -16,9 +16,10 @@ from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from forebay._native import map_checked
-from forebay.block import Block, Cursor, Structure
+from forebay.block import Block, Cursor, Indices, Structure
 from forebay.block.aligned import ALIGN, aligned_empty
 from forebay.errors import DataError, SpillError
 from forebay.run.packed import Packing, pack, unpack
@@ -35,6 +36,7 @@ _MAPPED = 1 << 18
 
 # The size of what tells of a block's rows, behind that.
 _LENGTH = struct.Struct("<I")
+Bytes = NDArray[np.uint8]
 # Dtypes in tuples of their own: NumPy takes None for one.
 _BlockKind = tuple[Structure, tuple["tuple[np.dtype[Any]] | None", ...]]
 
@@ -67,8 +69,8 @@ class SpillFile:
     def read(self, place: Place, *, shared: bool = False) -> Block:
         """The block at that place with its cursor, in memory of its own.
 
-        `shared` with the system where it has the block in memory already. Writing to it then copies pages, and nothing
-        may ever be written to that place again.
+        `shared` with the system where its page cache has room for the block. Writing to it then copies pages, and
+        nothing may ever be written to that place again.
         """
         found = map_checked(self.fileno, place.offset, place.nbytes) if shared and place.nbytes >= _MAPPED else None
         data: Any
@@ -77,7 +79,7 @@ class SpillFile:
             self.read_into(place.offset, data, place.checksum)
         else:
             data = found[0]
-            self._compare(found[1], place.checksum)
+            self.compare(found[1], place.checksum)
         end = place.nbytes - _LENGTH.size
         shapes, sizes, cursor = json.loads(data[end - _LENGTH.unpack_from(data, end)[0] : end].tobytes())
         structure, dtypes = self._kinds[place.kind]
@@ -87,20 +89,35 @@ class SpillFile:
 
     def put(self, parts: list[Any]) -> tuple[int, int]:
         """Write bytes behind all others, where they can be read from at full speed; the offset and the checksum."""
-        digest, offset = checksum(*parts), -(-len(self) // ALIGN) * ALIGN
+        digest, offset = checksum(*parts), self._end()
         self.write(offset, parts)
         return offset, digest
+
+    def reserve(self, nbytes: int) -> int:
+        """Count so many bytes behind all others as there, for whoever is about to write them; where they begin."""
+        offset = self._end()
+        self.grow(offset + nbytes)
+        return offset
 
     def read_into(self, offset: int, out: Any, expected: int) -> None:
         """Fill `out` from a place. DataError if these bytes do not have the checksum that they had."""
         found = read_checked(self.fileno, offset, out)
         if found is None:
             raise DataError(_SHORTER)
-        self._compare(found, expected)
+        self.compare(found, expected)
+
+    @contextmanager
+    def reading(self) -> Iterator[None]:
+        """DataError if the file ends before what is read in it."""
+        try:
+            yield
+        except EOFError:
+            raise DataError(_SHORTER) from None
 
     @staticmethod
-    def _compare(found: int, expected: int) -> None:
-        if found != expected:
+    def compare(found: "int | Indices", expected: "int | Indices") -> None:
+        """DataError if checksums are not those that were written."""
+        if np.any(found != expected):
             raise DataError("what was spilled to disk has come back changed: the disk or its memory is faulty")
 
     def will_need(self, offset: int, size: int) -> None:
@@ -118,6 +135,9 @@ class SpillFile:
         except SpillError:
             self.shrink(before)
             raise
+
+    def _end(self) -> int:
+        return -(-len(self) // ALIGN) * ALIGN
 
     def grow(self, size: int) -> None:
         """Count the file as at least that large, before it is written to."""

@@ -16,6 +16,8 @@ Places = NDArray[np.int64]
 
 # Bytes of rows that have been replaced may grow to this and to as much as the rows that are left.
 _WASTE = 1 << 20
+# Rows from this size on, on average, cost less to be written one by one than to be joined.
+_LARGE = 1 << 16
 
 
 class SpilledHeap:
@@ -41,7 +43,9 @@ class SpilledHeap:
         """Add rows; where they lie."""
         sizes = np.fromiter(map(len, rows), np.int64, len(rows))
         ends = len(self._file) + np.cumsum(sizes)
-        self._file.write(len(self._file), [b"".join(rows)])
+        # Large ones are not to be there once more.
+        parts = rows if _LARGE * len(rows) < int(sizes.sum()) else [b"".join(rows)]
+        self._file.write(len(self._file), list(parts))
         self._rows += len(rows)
         return np.stack([ends - sizes, sizes, np.fromiter(map(zlib.crc32, rows), np.int64, len(rows))], axis=1)
 

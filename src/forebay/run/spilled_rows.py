@@ -35,7 +35,11 @@ class SpilledRows:
             self._records = _Records(self._store, [_kind_of(column) for column in block.columns])
         elif not self._records.fit(block.columns):
             self._records = self._records.loosened(block.columns)
-        self._records.put(slots, block.columns)
+        # What goes to a heap is there a second time meanwhile.
+        start = 0
+        for piece in block.pieces(_PIECE) if self._records.has_heap else (block,):
+            self._records.put(slots[start : start + piece.rows], piece.columns)
+            start += piece.rows
 
     def take(self, slots: Indices) -> Block:
         """The rows in these slots, in memory of their own."""
@@ -81,6 +85,10 @@ class _Records:
         self._table = SlotTable(store, self._width + (_PLACE if self._loose else 0))
         self._heap = SpilledHeap(store) if self._loose else None
 
+    @property
+    def has_heap(self) -> bool:
+        return self._heap is not None
+
     def fit(self, columns: Sequence[Column]) -> bool:
         return all(_kind_of(columns[i]) == self._kinds[i] for i, _ in self._fixed)
 
@@ -92,8 +100,7 @@ class _Records:
             values = np.ascontiguousarray(column.values)
             records[:, field] = values.reshape(-1).view(np.uint8).reshape(len(slots), -1)
         if self._heap is not None:
-            rows = zip(*(columns[i].private().rows() for i in self._loose))
-            self._set_places(records, self._heap.append([_dumps(row) for row in rows]))
+            self._set_places(records, self._heap.append(_dumped([columns[i] for i in self._loose])))
         self._table.put(slots, records)
         if self._heap is not None and self._heap.wasteful(self._table.filled):
             self._heap = self._rewritten(self._heap)
@@ -104,14 +111,13 @@ class _Records:
     def fitting(self, slots: Indices, most: int) -> int:
         if self._heap is None:
             return min(len(slots), max(1, most // self._table.record_bytes))
-        ends = np.cumsum(self._places(self._table.take(slots))[:, 1] + self._table.record_bytes)
-        return max(1, int(np.searchsorted(ends, most, side="right")))
+        return self._within(self._table.take(slots), most)
 
     def loosened(self, columns: Sequence[Column]) -> "_Records":
         """The same rows where rows of other shapes can join them."""
         kinds = [kind if kind == _kind_of(column) else None for kind, column in zip(self._kinds, columns)]
         loose = _Records(self._store, kinds)
-        for slots, records in self._pieces(self._table.record_bytes):
+        for slots, records in self._pieces():
             loose.put(slots, self._columns(records))
         self.close()
         return loose
@@ -136,19 +142,30 @@ class _Records:
     def _rewritten(self, old: SpilledHeap) -> SpilledHeap:
         """Of what is in use alone. Records are changed piece by piece, so if that fails the rows are lost."""
         new = SpilledHeap(self._store)
-        for slots, records in self._pieces(old.row_bytes):
+        for slots, records in self._pieces():
             self._set_places(records, new.append(old.read(self._places(records))))
             self._table.put(slots, records)
         old.close()
         return new
 
-    def _pieces(self, row_bytes: int) -> Iterator[tuple[Indices, Bytes]]:
-        step = max(1, _PIECE // max(row_bytes, self._table.record_bytes))
+    def _pieces(self) -> Iterator[tuple[Indices, Bytes]]:
+        """All rows, some at a time, by what they really take: a few may be larger than all others together."""
+        step = max(1, _PIECE // self._table.record_bytes)
         for start in range(0, self._table.filled, step):
             slots = np.arange(start, min(start + step, self._table.filled))
             records, written = self._table.look(slots)
-            if written.any():
-                yield slots[written], records[written]
+            slots, records = slots[written], records[written]
+            while len(slots):
+                some = self._within(records, _PIECE)
+                yield slots[:some], records[:some]
+                slots, records = slots[some:], records[some:]
+
+    def _within(self, records: Bytes, most: int) -> int:
+        """How many of the first of these, at least one, take up no more than so many bytes with what is in the heap."""
+        if self._heap is None:
+            return len(records)
+        ends = np.cumsum(self._places(records)[:, 1] + self._table.record_bytes)
+        return max(1, int(np.searchsorted(ends, most, side="right")))
 
     def _places(self, records: Bytes) -> Places:
         return np.ascontiguousarray(records[:, self._width : self._width + _PLACE]).view(np.int64)
@@ -157,8 +174,8 @@ class _Records:
         records[:, self._width : self._width + _PLACE] = np.ascontiguousarray(places).view(np.uint8)
 
 
-def _dumps(row: Any) -> bytes:
+def _dumped(columns: list[Column]) -> list[bytes]:
     try:
-        return pickle.dumps(row, 5)
+        return [pickle.dumps(row, 5) for row in zip(*(column.private().rows() for column in columns))]
     except Exception as error:
         raise SpillError(f"elements do not fit into memory and cannot be written to disk: {error}") from error

@@ -1,6 +1,7 @@
 """Elements from a Python generator: ``from_generator``."""
 
 import copy
+import sys
 import time
 from collections import deque
 from collections.abc import Callable, Iterator
@@ -10,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from forebay.block import Block, Cursor, RowBuilder, RowError, TensorSpec, flatten
+from forebay.block import START, Block, Cursor, RowBuilder, RowError, TensorSpec, flatten
 from forebay.block.leaf import element_bytes
 from forebay.block.shelf import Shelf, keeper
 from forebay.block.spec import BYTES, OBJECT, TEXT
@@ -22,6 +23,16 @@ from forebay.run.pace import ENOUGH_BLOCKS
 
 _OTHERS = frozenset({"TensorSpec", "ShapeDtypeStruct"})
 """Classes of other libraries that have a shape and a dtype and mean the same."""
+
+
+@dataclass(slots=True)
+class _Aside:
+    """An element that did not fit into a block, with what keeps those behind it."""
+
+    element: Any
+    keep: Callable[[Any], Any]
+    shelf: Shelf | None
+    cursor: Cursor = START
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -74,6 +85,8 @@ class _RunGenerator(Operator):
         self._index = 0
         self._skip = 0
         self._own_state: Any = None
+        self._aside: _Aside | None = None
+        self._lease = setup.ledger.lease(str(node.site))
 
     def seek(self, cursor: Cursor, epoch: int) -> int:
         """By the generator's own state, or else by running it again from the start."""
@@ -88,10 +101,12 @@ class _RunGenerator(Operator):
         """As many elements as the generator gives in a short time."""
         self.raise_pending()
         iterator = self._opened()
-        state = {"index": self._index, "own": self._snapshot(iterator)}
+        first, self._aside = self._aside, None
+        cursor = first.cursor if first else Cursor({"index": self._index, "own": self._snapshot(iterator)})
         elements: list[Any] = []
         began = time.perf_counter()
-        shelf, error = self._fill(iterator, elements)
+        shelf, error = self._fill(iterator, elements, first)
+        del first
         block, fault = self._builder.build(elements, shelf) if elements else (None, None)
         if fault is not None:
             error = self.site.data_error(self._index + fault.row, fault.text)
@@ -103,22 +118,41 @@ class _RunGenerator(Operator):
             self.fail_next(error)
         self._pace.observe(len(elements), block.nbytes, time.perf_counter() - began)
         self._index += block.rows
-        return block.at(Cursor(state))
+        if self._aside is not None:
+            # The generator's own state is that of the element behind it.
+            self._aside.cursor = cursor.after(block.rows)
+        return block.at(cursor)
 
-    def _fill(self, iterator: Iterator[Any], elements: list[Any]) -> tuple[Shelf | None, ForebayError | None]:
-        """Take elements in; where large ones were put, and what went wrong."""
+    def _fill(
+        self, iterator: Iterator[Any], elements: list[Any], first: "_Aside | None"
+    ) -> tuple[Shelf | None, ForebayError | None]:
+        """Take elements in; where large ones were put, and what went wrong.
+
+        One that is too large for the block begins the next: with those before it, it would have to be copied once more.
+        """
         began, left = time.perf_counter(), self._enough
         keep: Callable[[Any], Any] | None = None
         shelf = None
+        if first is not None:
+            keep, shelf = first.keep, first.shelf
+            elements.append(first.element)
+            left -= self._lease.held
+            self._lease.release()
         try:
             while len(elements) < self._pace.rows and left >= 0:
                 element = next(iterator)
                 if self._conform is not None:
                     element = self._conform(element)
+                size = element_bytes(element)
+                if size > left and elements:
+                    keep, other = keeper(element, self._pace.rows, self._enough)
+                    self._aside = _Aside(keep(element), keep, other)
+                    self._lease.note(size)
+                    break
                 if keep is None:
                     keep, shelf = keeper(element, self._pace.rows, self._enough)
                 elements.append(keep(element))
-                left -= element_bytes(elements[-1])
+                left -= size
                 if len(elements) % 16 == 0 and not self._pace.in_time(began):
                     break
         except StopIteration:
@@ -135,7 +169,7 @@ class _RunGenerator(Operator):
                 iterator: Any = self._make()
                 if self._own_state is not None:
                     iterator.load_state_dict(self._own_state)
-                deque(islice(iterator, self._skip), maxlen=0)
+                deque(islice(iterator, min(self._skip, sys.maxsize)), maxlen=0)
             except Exception as error:
                 raise self.site.function_error(self._index, self._name, error) from error
             self._skip = 0
@@ -152,7 +186,8 @@ class _RunGenerator(Operator):
     def close(self) -> None:
         """Run the generator's own clean-up now rather than when it is collected."""
         close: Callable[[], None] | None = getattr(self._iterator, "close", None)
-        self._iterator = None
+        self._iterator = self._aside = None
+        self._lease.release()
         if close is not None:
             close()
         super().close()
