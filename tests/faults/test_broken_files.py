@@ -13,7 +13,8 @@ import numpy as np
 import pytest
 
 import forebay as fb
-from forebay._native import crc32c, frame_records
+from forebay._native import OpenedFile, crc32c, frame_records
+from forebay.storage import files
 
 RECORDS = [b"record %d " % i * (i % 7 + 1) for i in range(40)]
 
@@ -153,15 +154,14 @@ def test_files_that_are_not_there(tmp_path: Path, caplog: pytest.LogCaptureFixtu
 
 def test_a_file_that_may_not_be_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = file(tmp_path, GOOD)
-    opened = os.open
 
-    def refuse(name: Any, *args: Any, **kwargs: Any) -> int:
-        if name == path:
+    def refuse(name: bytes) -> OpenedFile:
+        if name == os.fsencode(path):
             raise PermissionError(13, "Permission denied")
-        return opened(name, *args, **kwargs)
+        return OpenedFile(name)
 
     # Not by its mode: whoever may read everything would read it.
-    monkeypatch.setattr(os, "open", refuse)
+    monkeypatch.setattr(files, "OpenedFile", refuse)
     assert read_until_error(fb.TFRecordDataset(path))[1].reason == "permission denied"
 
 

@@ -23,9 +23,15 @@ def test_wrong_numbers_of_calls(calls: Any, step: str) -> None:
         getattr(Dataset.range(3), step)(lambda x: x, num_parallel_calls=calls)
 
 
-@pytest.mark.parametrize("calls", [2, np.int64(2), np.uint8(2), fb.AUTOTUNE, None])
-def test_right_numbers_of_calls(calls: Any) -> None:
-    assert list(Dataset.range(3).map(lambda x: x, num_parallel_calls=calls, executor="thread")) == [0, 1, 2]
+@pytest.mark.parametrize("calls", [2, np.int64(2), np.uint8(2), fb.AUTOTUNE])
+@pytest.mark.parametrize("executor", ["thread", "auto", "inline"])
+def test_right_numbers_of_calls(calls: Any, executor: Any) -> None:
+    assert list(Dataset.range(3).map(lambda x: x, num_parallel_calls=calls, executor=executor)) == [0, 1, 2]
+
+
+@pytest.mark.parametrize("executor", ["auto", "inline"])
+def test_no_number_of_calls(executor: Any) -> None:
+    assert list(Dataset.range(3).map(lambda x: x, num_parallel_calls=None, executor=executor)) == [0, 1, 2]
 
 
 @pytest.mark.parametrize("executor", ["gpu", "", "Thread", None, 3, True, ["thread"], {}])

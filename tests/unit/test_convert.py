@@ -329,7 +329,8 @@ def test_a_budget_changes_nothing(tmp_path: Path) -> None:
     ("out.parquet", {"compression": "gzipp"}, UsageError, "Parquet has these: zstd, snappy"),
     ("out.parquet.gz", {}, UsageError, "not written compressed with GZIP"),
     ("out", {"shards": 2}, UsageError, "one folder"),
-    ("no/such/folder.parquet", {}, FileError, "there is no folder"),
+    ("no/such/folder.parquet", {}, FileError, "there is no folder .*/no/such; make it first"),
+    ("none/saved", {}, FileError, "there is no folder .*/none; make it first"),
 ])  # fmt: skip
 def test_what_cannot_be_asked_for(
     target: str, options: dict[str, Any], error: type[Exception], text: str, tmp_path: Path

@@ -54,7 +54,22 @@ CASES: list[tuple[Callable[[], Any], str]] = [
     (lambda: ds.interleave(lambda x: ds, 2**63), r"interleave\(cycle_length=9223372036854775808\)"),
     (lambda: ds.shuffle(np.array([])), r"shuffle\(buffer_size=array"),
     (lambda: ds.map(abs, 2, executor=np.array([])), r"map\(executor=array"),
+    (lambda: ds.map(abs, executor="process"), r"map\(executor='process'\): .* without num_parallel_calls; give it"),
+    (lambda: ds.filter(bool, executor="thread"), r"filter\(executor='thread'\): .* without num_parallel_calls"),
+    (lambda: ds.interleave(lambda x: ds, executor="thread"), r"interleave\(executor='thread'\): nothing would run"),
     (lambda: ds.flat_map(lambda x: ds, num_parallel_calls=2, executor=np.array([])), r"flat_map\(executor=array"),
+    (
+        lambda: ds.cache("x", compression=["zstd"]),
+        r"cache\(compression=\['zstd'\]\): compression must be \"zstd\", \"lz4\"",
+    ),
+    (lambda: ds.cache("x", compression=np.array(["zstd"])), r"cache\(compression=array.*: compression must be"),
+    (lambda: ds.save("x", np.array(["zstd", "lz4"])), r"save\(compression=array.*: compression must be None, 'zstd'"),
+    (lambda: ds.snapshot("x", np.array(["zstd", "lz4"])), r"snapshot\(compression=array.*: compression must be None"),
+    (lambda: ds.memory_report(5), r"memory_report\(scales=5\): scales must be a list of whole numbers"),
+    (lambda: ds.memory_report(None), r"memory_report\(scales=None\): scales must be a list of whole numbers"),
+    (lambda: ds.memory_report([]), r"memory_report\(scales=\[\]\): scales must be a list of whole numbers"),
+    (lambda: ds.memory_report([1, None]), r"memory_report\(scales\[1\]=None\): scales\[1\] must be a whole number"),
+    (lambda: ds.memory_report([0]), r"memory_report\(scales\[0\]=0\): scales\[0\] must be at least 1"),
     (lambda: Dataset.range(2**63), r"do not fit into int64"),
     (lambda: Dataset.from_tensor_slices(np.array(3)), r"from_tensor_slices\(\)"),
     (lambda: Dataset.from_tensor_slices(Point), r"from_tensor_slices\("),
@@ -198,6 +213,15 @@ def test_the_line_that_is_wrong_raises(build: Callable[[], Any], message: str) -
             r"Dataset\.map\(\) got an .* 'num_workers': here that is num_parallel_calls",
         ),
         (
+            lambda ds: ds.batch(4, drop_last=True),
+            r"Dataset\.batch\(\) got an .* 'drop_last': here that is drop_remainder$",
+        ),
+        (
+            lambda ds: ds.shuffle(bufersize=1),
+            r"Dataset\.shuffle\(\) got an .* 'bufersize'. Did you mean: 'buffer_size'\?$",
+        ),
+        (lambda ds: ds.take(n=3), r"Dataset\.take\(\) got an unexpected keyword argument 'n'$"),
+        (
             lambda ds: ds.from_csv("a.csv", num_proc=2),
             r"Dataset\.from_csv\(\) .* 'num_proc': here that is num_parallel_reads",
         ),
@@ -279,6 +303,15 @@ def test_numpy_integers_are_as_good_as_pythons(build: Callable[[type[Any]], Data
     resumed.load_state_dict(state)
     assert len(list(resumed)) == len(expected) - 1
     assert repr(ours) == repr(theirs)
+
+
+@pytest.mark.parametrize("size", [2**63, 10**30, 10**400])
+def test_a_shuffle_larger_than_any_input_is_one_of_all(size: int) -> None:
+    expected = [int(x) for x in stream().shuffle(3, seed=1)]
+    assert [int(x) for x in stream().shuffle(size, seed=1)] == expected
+    assert sorted(int(x) for x in Dataset.range(3).shuffle(size)) == [0, 1, 2]
+    assert "the buffer is on disk" in str(stream().shuffle(size).memory_report())
+    assert list(stream().skip(size)) == []
 
 
 def test_more_steps_than_python_has_frames_for() -> None:

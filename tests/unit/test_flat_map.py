@@ -98,7 +98,7 @@ def test_no_thread_without_being_asked_for():
 @pytest.mark.parametrize(
     ("settings", "text"),
     [
-        ({"num_parallel_calls": 0}, r"num_parallel_calls=0\): num_parallel_calls must be at least 1 or -1"),
+        ({"num_parallel_calls": 0}, r"num_parallel_calls=0\): num_parallel_calls must be at least 1 or fb\.AUTOTUNE"),
         ({"num_parallel_calls": 1.5}, "must be a whole number"),
         ({"deterministic": 1}, "deterministic must be True or False"),
         ({"executor": "process"}, r"give executor='process' to a map\(\) inside them or after"),

@@ -289,3 +289,70 @@ def test_a_url(tmp_path: Path) -> None:
 def test_rows_are_what_was_written(tmp_path: Path) -> None:
     report = one(write(tmp_path, "a.tfrecord"), head=ROWS)
     assert [element["x"] for element in report.elements] == [str(row["x"]) for row in rows()]
+
+
+def opened(report: Report, **arguments: Any) -> Any:
+    """What the code that is told opens, with more arguments for the reader."""
+    names: dict[str, Any] = {"fb": fb, "np": np}
+    more = "".join(f", {name}={value!r}" for name, value in arguments.items())
+    code = (report.code or "").partition("\nfeatures = ")[0]
+    assert code.endswith(")")
+    exec(f"{code[:-1]}{more})", names)
+    return names["ds"]
+
+
+@pytest.mark.parametrize(("given", "beside", "pattern"), [
+    (["b7/train-0.tfrecord", "b7/train-1.tfrecord"], [], "b7/train-*.tfrecord"),
+    (["b7/train-0.tfrecord", "b7/train-1.tfrecord"], ["b8/train-0.tfrecord"], "b7/train-*.tfrecord"),
+    (["b7/train-0-of-2", "b7/train-1-of-2"], ["b7/train-0-of-3"], "b7/train-*-of-2"),
+    (["b7/train-0.tfrecord", "b8/train-0.tfrecord"], ["b7/train-1.tfrecord"], "b*/train-0.tfrecord"),
+    (["b7/train-0.tfrecord", "b7/train-1.tfrecord"], ["b7/train-2.tfrecord"], None),
+    (["b7/train-0.tfrecord", "b8/train-0.tfrecord"], ["b9/train-0.tfrecord"], None),
+    (["b7/train-0.tfrecord", "b7/train-0.tfrecord"], [], None),
+])  # fmt: skip
+def test_names_are_widened_where_they_differ(
+    given: list[str], beside: list[str], pattern: str | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for name in given + beside:
+        Path(name).parent.mkdir(exist_ok=True)
+        fb.Dataset.from_tensor_slices([name]).write_tfrecord(name)
+    report = one(given)
+    assert (repr(pattern) if pattern else repr(given)) in (report.code or "")
+    assert list(opened(report)) == [name.encode() for name in given]
+
+
+@pytest.mark.parametrize(("names", "source"), [
+    ([f"{c}.tfrecord" for c in "abcdefghijklmnopqrstuvwxyz"], "sorted(glob.glob('run1/*.tfrecord', recursive=True))"),
+    (["t-0.tfrecord", "t-1.tfrecord"], "sorted(glob.glob('run1/t-*.tfrecord', recursive=True))"),
+    (["t-0-of-2", "t-1-of-2"], "list(fb.Dataset.list_files('run1/t-*-of-2', shuffle=False))"),
+    (["t.0", "t.1"], "list(fb.Dataset.list_files('run1/t.*', shuffle=False))"),
+    ([f"{c}.{'rec' if c < 'm' else 'tfr'}" for c in "abcdefghijklmnopqrstuvwxyz"],
+     "list(fb.Dataset.list_files('run1/*', shuffle=False))"),
+])  # fmt: skip
+def test_code_stays_right_once_there_are_indexes(
+    names: list[str], source: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for folder in ("run1", "run2"):
+        Path(folder).mkdir()
+        for name in names:
+            fb.Dataset.from_tensor_slices([name]).write_tfrecord(f"{folder}/{name}")
+    report = one("run1/")
+    assert f"ds = fb.TFRecordDataset({source})" in (report.code or "")
+    for _ in range(3):
+        assert len(opened(report, index=True)) == len(names)
+    # And the same is told of the folder with them.
+    assert (one("run1/").code, one("run1").code) == (report.code, report.code)
+    assert list(opened(report)) == [name.encode() for name in names]
+
+
+def test_readers_that_take_patterns_are_given_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    for i in range(2):
+        fb.Dataset.range(3).map(lambda x: {"x": x}).to_parquet(f"part-{i}.parquet")
+        Path(f"part-{i}.csv").write_text("x,y\n1,2\n")
+    for name, count in (("parquet", 6), ("csv", 2)):
+        report = one(f"part-?.{name}")
+        assert report.code == f"ds = fb.Dataset.from_{name}('part-*.{name}')"
+        assert len(list(opened(report))) == count

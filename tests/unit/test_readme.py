@@ -51,7 +51,7 @@ def test_stopping_and_going_on_gives_the_uninterrupted_run(tmp_path: Path) -> No
     first, again, second = stop.partition("\n\nit = iter(ds)  #")
     started = TEN_LINES.partition("for epoch in range(3)")[0]
     head = "for _, batch in zip(range(3), it): train_step(batch['image'], batch['label'])"
-    before = python(started + "list(ds)\n" + first.replace("...", head) + "\nprint(seen)")
+    before = python(started + "list(ds)\nepoch = 1\n" + first.replace("...", head) + "\nprint(seen)")
     after = python(started + again + second + "\nprint(seen)")
     assert eval(before) == eval(whole)[4:7]
     assert eval(after) == eval(whole)[7:]

@@ -2,6 +2,7 @@
 
 import gzip
 import json
+import os
 import re
 import zipfile
 from collections.abc import Callable
@@ -55,6 +56,8 @@ READERS: dict[str, Callable[..., Dataset[Any]]] = {
     "indexed": lambda path, **more: fb.TextLineDataset(path, index=True, **more),
     "tfrecord": fb.TFRecordDataset,
     "indexed tfrecord": lambda path, **more: fb.TFRecordDataset(path, index=True, **more),
+    "archives": Dataset.from_webdataset,
+    "indexed archives": lambda path, **more: Dataset.from_webdataset(path, index=True, **more),
 }
 
 
@@ -74,6 +77,30 @@ def test_they_can_be_left_out_as_a_whole(reader: str, tmp_path: Path) -> None:
     good.write_text({"json": '{"x": 1}\n'}.get(reader, "1\n"))
     parquet(bad)
     assert len(list(READERS[reader]([str(bad), str(good)], on_error="skip", max_errors=1))) == 1
+
+
+INDEXED: dict[str, Callable[[Path], Any]] = {
+    "indexed tfrecord": lambda path: Dataset.from_tensor_slices([b"a", b"b"]).write_tfrecord(path),
+    "indexed archives": lambda path: Dataset.from_tensor_slices({"txt": ["a", "b"]}).to_webdataset(path),
+}
+
+
+@pytest.mark.parametrize("reader", INDEXED)
+def test_an_index_is_not_counted_and_gets_no_index(reader: str, tmp_path: Path) -> None:
+    read, path = READERS[reader], tmp_path / "a"
+    INDEXED[reader](path)
+    assert len(read(str(path))) == 2
+    there = sorted(str(each) for each in tmp_path.iterdir())
+    assert there == [str(path), f"{path}.fbindex"]
+    # One that is there all the same is of no use either.
+    for stray in (False, True):
+        if stray:
+            Path(f"{path}.fbindex.fbindex").write_bytes(Path(f"{path}.fbindex").read_bytes())
+        with pytest.raises(FileError, match=r"a\.fbindex: is the index of another file.*: leave it out"):
+            len(read(there))
+    os.unlink(f"{path}.fbindex.fbindex")
+    assert len(read(there, on_error="skip")) == 2
+    assert sorted(str(each) for each in tmp_path.iterdir()) == there
 
 
 @pytest.mark.parametrize("text", [b"PAR1,BZh9\n", b"PK\n", b"ARROW1 is a mark\n", b"\n", b"", b"a"])

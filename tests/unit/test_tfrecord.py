@@ -324,7 +324,8 @@ def test_records_that_the_budget_holds_one_of_all_come(tmp_path: Path, size: int
     assert [len(record) for record in dataset] == sizes
 
 
-def test_large_records_wait_for_their_turn_in_files(tmp_path: Path) -> None:
+@pytest.mark.parametrize("calls", [None, fb.AUTOTUNE])
+def test_large_records_wait_for_their_turn_in_files(tmp_path: Path, calls: int | None) -> None:
     """Of large records each slot of an interleave holds one, and no buffer beside it."""
     names = []
     for number in range(8):
@@ -332,7 +333,7 @@ def test_large_records_wait_for_their_turn_in_files(tmp_path: Path) -> None:
         with fb.io.TFRecordWriter(names[-1]) as writer:
             for _ in range(6):
                 writer.write(bytes([number]) * (2 << 20))
-    dataset = fb.Dataset.from_tensor_slices(names).interleave(fb.TFRecordDataset, cycle_length=8)
+    dataset = fb.Dataset.from_tensor_slices(names).interleave(fb.TFRecordDataset, 8, num_parallel_calls=calls)
     with iter(dataset.with_options(fb.Options(memory="16MiB"))) as it:
         assert [record[0] for record in it] == [*range(8)] * 6
         assert it.ledger.peak < 32 << 20

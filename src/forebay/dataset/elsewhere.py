@@ -39,7 +39,7 @@ class OtherDataset(TableDataset[T_co]):
         Members are read where they lie, nothing is extracted.
 
         Args:
-            urls: a path, a list of paths, or a dataset of paths. Paths may be URLs that fsspec knows.
+            urls: a path, a pattern, a list of them, or a dataset of paths. Paths may be URLs that fsspec knows.
             fields: the endings to read, in this order; where a sample lacks one, it is None. By default those of
                 the first sample, which all others must have too.
             decode: functions for some of the fields, that make something of their bytes (never called with None).
@@ -49,7 +49,8 @@ class OtherDataset(TableDataset[T_co]):
                 the next one that can be found. ``"raise"`` raises FileError.
             max_errors: so many faults of one archive are passed over; the next one is raised. None for any number.
             index: read samples by number, so that ``shuffle()`` needs no buffer. The archives' headers are read once
-                for that, and the samples' places kept in ``<path>.fbindex``. Not for compressed archives.
+                for that, and the samples' places kept in ``<path>.fbindex``. Not for compressed archives, nor for
+                those that take turns (`num_parallel_reads`) or that a dataset names.
             name: what to call this step in errors and plans.
 
         >>> import tempfile
@@ -72,7 +73,7 @@ class OtherDataset(TableDataset[T_co]):
             max_errors=max_errors,
             index_files=index,
         )
-        plan = files_plan("from_webdataset", urls, num_parallel_reads, name, read)
+        plan = files_plan("from_webdataset", urls, num_parallel_reads, name, read, patterns=True)
         if decode:
             plan = Map(inputs=(plan,), map_func=Decode(decode), label=name, where=caller(), called="from_webdataset")
         return Dataset(plan)
@@ -210,7 +211,7 @@ class OtherDataset(TableDataset[T_co]):
         the end of a file that do not fill a window are left out.
 
         Args:
-            filenames: a path or a list of paths of local files, without any header.
+            filenames: a path, a pattern, or a list of them, of local files without any header.
             dtype: of the tokens, as ``np.uint16``.
             length: tokens in a window.
             stride: tokens from the beginning of one window to that of the next; `length` by default. With a stride of
@@ -225,12 +226,13 @@ class OtherDataset(TableDataset[T_co]):
         [array([0, 1, 2, 3], dtype=uint16), array([3, 4, 5, 6], dtype=uint16), array([6, 7, 8, 9], dtype=uint16)]
         """
         from forebay.dataset import Dataset
+        from forebay.dataset.patterns import files_of
         from forebay.ops import Concatenate
         from forebay.sources.tokens import token_windows
 
         step_name("from_tokens", name)
         where = caller()
-        first, *rest = token_windows(filenames, dtype, length, stride, offset, name, where)
+        first, *rest = token_windows(files_of("from_tokens", filenames), dtype, length, stride, offset, name, where)
         if rest:
             first = Concatenate(inputs=(first, *rest), label=name, where=where)
         return Dataset(first)

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from functools import update_wrapper
+from inspect import CO_VARKEYWORDS
 from types import FunctionType, MethodType
 from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeVar
 
@@ -9,33 +10,40 @@ C = TypeVar("C", bound=type)
 P = ParamSpec("P")
 R = TypeVar("R")
 
-# What other libraries call their workers.
+# What other libraries call their workers, and what else.
 _WORKERS = frozenset({"max_workers", "n_jobs", "num_proc", "num_threads", "num_workers", "workers"})
-# Methods that tf.data has, and that are missed here most, with what does the same. README.md lists them.
-NOT_YET = dict.fromkeys(
-    (
-        "bucket_by_sequence_length",
-        "choose_from_datasets",
-        "dense_to_ragged_batch",
-        "fingerprint",
-        "group_by_window",
-        "padded_batch",
-        "ragged_batch",
-        "rejection_resample",
-        "sample_from_datasets",
-        "scan",
-        "sparse_batch",
-        "unique",
-        "window",
-    ),
-    "",
-) | {"rebatch": "; unbatch().batch(n) does the same"}
+_ELSEWHERE = {"drop_last": "drop_remainder", "fn": "map_func", "func": "map_func", "function": "map_func"}
+_PADDED = (
+    "map() to one length, then batch(); of Examples, batch() and then parse_example() with "
+    "FixedLenSequenceFeature(allow_missing=True); of tokens, fb.text.pack() wastes no place on padding"
+)
+_RAGGED = "batch() and then parse_example() with RaggedFeature, for Examples"
+_KEPT = "a class with __iter__ that keeps what it needs, for from_generator()"
+_MIXED = "interleave() takes turns; for shares of your own, a generator over iter() of each, for from_generator()"
+# Methods that tf.data has, and that are missed here most, with what comes nearest. README.md lists them.
+NOT_YET = {
+    "bucket_by_sequence_length": _PADDED,
+    "choose_from_datasets": _MIXED,
+    "dense_to_ragged_batch": _RAGGED,
+    "fingerprint": "",
+    "group_by_window": _KEPT,
+    "padded_batch": _PADDED,
+    "ragged_batch": _RAGGED,
+    "rebatch": "unbatch().batch(n) does the same",
+    "rejection_resample": "map(f, rng=True) adds a number drawn by chance, by which filter() keeps elements",
+    "sample_from_datasets": _MIXED,
+    "scan": _KEPT,
+    "sparse_batch": "batch() and then parse_example() with VarLenFeature, for Examples",
+    "unique": _KEPT,
+    "window": "batch(n, drop_remainder=True) gives windows that do not overlap",
+}
 
 
 def missing(name: str, owner: str) -> AttributeError:
     """The error for an attribute that a dataset does not have."""
     if name in NOT_YET:
-        return AttributeError(f"Dataset.{name} of tf.data is not there yet{NOT_YET[name]}")
+        instead = f". Meanwhile: {NOT_YET[name]}" if NOT_YET[name] else ""
+        return AttributeError(f"Dataset.{name} of tf.data is not there yet{instead}")
     return AttributeError(f"{owner} has no attribute {name!r}")
 
 
@@ -58,9 +66,8 @@ def presented(face: C) -> C:
             if name.startswith("_") or not isinstance(function, FunctionType):
                 continue
             function.__module__, function.__qualname__ = face.__module__, f"{face.__qualname__}.{name}"
-            workers = _workers(function)
-            if workers is not None:
-                hinting = _hinting(function, workers)
+            if function.__code__.co_argcount + function.__code__.co_kwonlyargcount > 1:
+                hinting = _hinting(function)
                 setattr(base, name, staticmethod(hinting) if isinstance(each, staticmethod) else hinting)
     return face
 
@@ -72,20 +79,20 @@ def presented_class(face: C) -> C:
     update_wrapper(own, shared)
     own.__kwdefaults__ = shared.__kwdefaults__
     own.__module__, own.__qualname__ = face.__module__, face.__qualname__
-    workers = _workers(own)
-    face.__init__ = own if workers is None else _hinting(own, workers)  # type: ignore[misc]
+    face.__init__ = _hinting(own)  # type: ignore[misc]
     return face
 
 
-def _workers(function: FunctionType) -> str | None:
-    return next((one for one in function.__code__.co_varnames if one.startswith("num_parallel_")), None)
-
-
-def _hinting(function: FunctionType, workers: str) -> Callable[..., Any]:
-    refuse = _refuse
+def _hinting(function: FunctionType) -> Callable[..., Any]:
+    code = function.__code__
+    known = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
+    taken, refuse = frozenset(known), _refuse
+    if code.co_flags & CO_VARKEYWORDS:
+        return function
 
     def call(*args: Any, **keywords: Any) -> Any:
-        refuse(function, workers, keywords)
+        if not taken.issuperset(keywords):
+            refuse(function, known, keywords)
         return function(*args, **keywords)
 
     # With the globals of the function, by which doctest tells whose examples these are.
@@ -93,11 +100,17 @@ def _hinting(function: FunctionType, workers: str) -> Callable[..., Any]:
     return update_wrapper(same_module, function)
 
 
-def _refuse(function: FunctionType, workers: str, keywords: dict[str, Any]) -> None:
-    for name in _WORKERS & keywords.keys():
-        raise TypeError(
-            f"{function.__qualname__}() got an unexpected keyword argument {name!r}: here that is {workers}"
-        )
+def _refuse(function: FunctionType, known: tuple[str, ...], keywords: dict[str, Any]) -> None:
+    """TypeError for the first of these that the function does not take, with what may be meant by it."""
+    name = next(name for name in keywords if name not in known)
+    meant = next((one for one in known if one.startswith("num_parallel_")), None) if name in _WORKERS else None
+    meant = meant or (_ELSEWHERE[name] if _ELSEWHERE.get(name) in known else None)
+    hint = f": here that is {meant}" if meant else ""
+    if not hint:
+        from difflib import get_close_matches
+
+        hint = "".join(f". Did you mean: {near!r}?" for near in get_close_matches(name, known[1:], 1))
+    raise TypeError(f"{function.__qualname__}() got an unexpected keyword argument {name!r}{hint}")
 
 
 class StaticOrMethod(Generic[P, R]):

@@ -25,26 +25,39 @@ Reader = Callable[..., FilesNode]
 """Makes the source of a format; called with ``files``, ``label`` and ``where``."""
 
 
-def files_plan(call: str, filenames: Any, num_parallel_reads: int | None, label: str | None, read: Reader) -> Node:
+def files_plan(
+    call: str,
+    filenames: Any,
+    num_parallel_reads: int | None,
+    label: str | None,
+    read: Reader,
+    patterns: bool = False,
+) -> Node:
     """The plan that reads files one after another, or, with `num_parallel_reads`, several of them in turns.
 
-    Filenames may be a path, a list of paths, or a dataset of paths. Turns are of one row, as in tf.data.
+    Filenames may be a path, a list of paths, or a dataset of paths; with `patterns`, any of the first two may be a
+    pattern. Turns are of one row, as in tf.data.
     """
     where = caller()
     if num_parallel_reads is not None:
         num_parallel_reads = whole_number(call, "num_parallel_reads", num_parallel_reads, 1, also=(AUTOTUNE,))
+    paths: tuple[str, ...] = ()
+    # A count that is found out ahead decides about the order of a shuffle and about skipping, so it has to stay right
+    # until the last file is opened: that is checked of a list of files, and not of files that are opened one by one.
+    lacks = [] if num_parallel_reads is None else ["without num_parallel_reads"]
     if isinstance(filenames, Dataset):
         names = filenames.plan
+        lacks.append("with a list of paths")
     else:
-        paths = paths_of(call, filenames)
+        paths = _files_of(call, filenames) if patterns else paths_of(call, filenames)
         if num_parallel_reads is None or not paths:
             return read(files=paths, label=label, where=where)
         names = FileNames.of(paths, where)
     # A first look at the arguments, while the line that they stand on can still be named.
-    read(files=(), label=label, where=where)
+    hint = read(files=paths, label=label, where=where).count_hint(*lacks)
     one = partial(_OneFile, call, read, label, where)
     if num_parallel_reads is None:
-        return FlatMap(inputs=(names,), map_func=one, label=label, where=where)
+        return FlatMap(inputs=(names,), map_func=one, hint=hint, label=label, where=where)
     cycle = None if num_parallel_reads == AUTOTUNE else num_parallel_reads
     return Interleave(
         inputs=(names,),
@@ -52,9 +65,16 @@ def files_plan(call: str, filenames: Any, num_parallel_reads: int | None, label:
         cycle_length=cycle,
         block_length=1,
         num_parallel_calls=num_parallel_reads,
+        hint=hint,
         label=label,
         where=where,
     )
+
+
+def _files_of(call: str, filenames: Any) -> tuple[str, ...]:
+    from forebay.dataset.patterns import files_of
+
+    return files_of(call, filenames)
 
 
 class _OneFile:
@@ -122,7 +142,8 @@ class TFRecordDataset(IndexableFiles):
         index: read records by number, so that ``shuffle()`` needs no buffer, and ``skip``, ``shard`` and ``len`` cost
             nothing. The offsets of all records are collected when they are first needed, which reads no more of the
             files than that takes, and kept in a file ``<path>.fbindex``, as long as that may be written. An index is
-            made again when its file has changed. Not for compressed files.
+            made again when its file has changed. Not for compressed files; files that take turns
+            (`num_parallel_reads`), or that a dataset names, are neither counted nor read by number.
 
     >>> import tempfile
     >>> import forebay as fb

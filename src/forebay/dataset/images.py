@@ -76,7 +76,9 @@ def image_dataset(
     elif seed is not None:
         raise PlanError(f"from_images(seed={seed}): there is nothing to draw without shuffle=True")
     # Reading and decoding release the interpreter's lock, so that nothing has to be measured first.
-    workers: dict[str, Any] = {"num_parallel_calls": num_parallel_calls, "executor": "thread", "name": name}
+    workers: dict[str, Any] = {"num_parallel_calls": num_parallel_calls, "name": name}
+    if num_parallel_calls is not None:
+        workers["executor"] = "thread"
     images = dataset.map(load, on_error=on_error, max_errors=max_errors, **workers)
     return Dataset(replace(cast(Map, images.plan), called="from_images"))
 

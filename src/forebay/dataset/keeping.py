@@ -38,11 +38,14 @@ class KeepingDataset(RunnableDataset[T_co]):
             filename: a folder to keep elements in from one run to the next. Where a step before this one, its files,
                 its data, or its function with what that refers to is another than it was, elements are computed anew,
                 and the log (logger "forebay") says what has changed; the old ones stay until the new are complete.
+                Elements that do not read back as they were written are computed again, and logged.
                 Files are those that ``list_files`` or a file dataset names, not those that only a function opens: paths
                 in ``from_tensor_slices`` are that too, also for ``interleave(fb.TextLineDataset)``. An object that
-                changes while the function runs, as a memo does, is another one in the next run. By default elements
-                are kept in memory, up to half of ``Options.memory``, and from there on in a file that ends with the
-                process.
+                changes while the function runs, as a memo does, is another one in the next run. What does not count
+                is the state of generators of random numbers, modules that are imported inside the function, the
+                environment, and what a ``__getstate__`` leaves out: ``clear`` if that has changed. By default
+                elements are kept in memory, up to half of ``Options.memory``, and from there on in a file that ends
+                with the process.
             name: what to call this step in errors and plans.
             compression: ``"zstd"`` or ``"lz4"``, for the files in `filename`.
 

@@ -13,7 +13,7 @@ from forebay.ledger import Ledger
 from forebay.ops.options import check_reads, plan_options
 from forebay.options import Options
 from forebay.plan import INFINITE, Node, build, caller, check_use, optimise, own_seeds, with_seeds
-from forebay.plan.check import function, step_name
+from forebay.plan.check import function, step_name, whole_numbers
 from forebay.plan.fingerprint import function_name
 from forebay.plan.identity import plan_lines
 from forebay.plan.spec import element_spec
@@ -105,8 +105,13 @@ class RunnableDataset(Generic[T_co]):
     def __len__(self) -> int:
         count = self.cardinality()
         if count < 0:
-            why = "it is infinite" if count == INFINITE else "only iterating over it can tell"
-            raise LengthError(f"this dataset has no length: {why}; cardinality() tells which")
+            why = "it is infinite; take(n) ends it"
+            if count != INFINITE:
+                from forebay.plan.uncounted import count_hint
+
+                hint = count_hint(self.plan)
+                why = "only iterating over it can tell" + (f"; {hint}" if hint else "")
+            raise LengthError(f"this dataset has no length: {why}")
         if count > sys.maxsize:
             raise LengthError(
                 f"this dataset has {count} elements, which is more than len() can say; cardinality() does"
@@ -156,10 +161,11 @@ class RunnableDataset(Generic[T_co]):
         """
         from forebay.plan.forecast import forecast
 
+        sizes = whole_numbers("memory_report", "scales", scales, 1)
         setup = self._setup()
         with in_force(setup.remote):
             plan = optimise(with_seeds(self.plan, self._run_seeds()), setup.rules)
-            return forecast(plan, setup, tuple(scales), self._element_bytes)
+            return forecast(plan, setup, sizes, self._element_bytes)
 
     def _element_bytes(self, node: Node) -> int:
         block = _first_row(_without_shuffles(node), self._setup())

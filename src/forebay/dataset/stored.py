@@ -204,10 +204,17 @@ class StoredDataset(DatasetSteps[T_co]):
         folder's name is a digest of these steps, of their data and files, and of their functions with all that they
         refer to: if anything of that changes, there is a new snapshot, and the old one is left where it is. Files are
         those that ``list_files`` or a file dataset names, not those that only a function opens: paths in
-        ``from_tensor_slices`` are that too, also for ``interleave(fb.TextLineDataset)``. Iterations that stop early
-        leave nothing; the next one starts over.
+        ``from_tensor_slices`` are that too, also for ``interleave(fb.TextLineDataset)``. What does not count is the
+        state of generators of random numbers, modules that are imported inside a function, the environment, and what a
+        ``__getstate__`` leaves out: remove the folder if that has changed. Iterations that stop early leave nothing;
+        the next one starts over.
 
         What is random in the steps before is frozen: all iterations see the order and the numbers of the first.
+
+        A snapshot that is damaged is written again, and logged (logger "forebay"). One that cannot be opened counts as
+        none; if rows of it turn out to be damaged later, all of it is computed and written before the iteration goes
+        on, which is an error if that gives other rows than those that it has handed out. A folder with files in it
+        that are not Forebay's is never replaced.
 
         Args:
             path: a folder for snapshots.
@@ -228,7 +235,8 @@ class StoredDataset(DatasetSteps[T_co]):
         from forebay.storage.folder import from_root
 
         check_input(self.plan)
-        codec = compression_of("snapshot", None if compression == "AUTO" else compression)
+        automatic = isinstance(compression, str) and compression == "AUTO"
+        codec = compression_of("snapshot", None if automatic else compression)
         folder = from_root("snapshot", folder_of("snapshot", path))
         site = Site("snapshot", name, caller())
 

@@ -44,7 +44,8 @@ class TableDataset(StoredDataset[T_co]):
         memory, ``save`` it once and ``load`` that, or shuffle the names of files and then ``shuffle(buffer_size)``.
 
         Args:
-            filenames: a path, a list of paths, or a dataset of paths. Paths may be URLs that fsspec knows.
+            filenames: a path, a pattern (``"part-*.parquet"``), a list of them, or a dataset of paths. Paths may be
+                URLs that fsspec knows.
             columns: names of the columns to read; all by default.
             filters: rows to keep: ``[("x", ">", 3), ("y", "in", ["a", "b"])]``, a list of such lists for alternatives,
                 or an expression as ``pyarrow.compute.field("x") > 3``. Row groups that cannot hold such rows, by
@@ -82,7 +83,7 @@ class TableDataset(StoredDataset[T_co]):
             max_errors=max_errors,
             by_number=index,
         )
-        return Dataset(files_plan("from_parquet", filenames, num_parallel_reads, name, read))
+        return Dataset(files_plan("from_parquet", filenames, num_parallel_reads, name, read, patterns=True))
 
     @staticmethod
     def from_arrow(
@@ -102,9 +103,9 @@ class TableDataset(StoredDataset[T_co]):
         are read by number, or of the streaming format, which is read in order. A record batch is decoded as a whole.
 
         Args:
-            source: a path, a list of paths or a dataset of paths; a ``pyarrow.Table`` or ``RecordBatch``, whose memory
-                is used as it is; a function that returns a ``RecordBatchReader``, called anew for every iteration; or
-                such a reader itself, which can be read only once.
+            source: a path, a pattern, a list of them or a dataset of paths; a ``pyarrow.Table`` or ``RecordBatch``,
+                whose memory is used as it is; a function that returns a ``RecordBatchReader``, called anew for every
+                iteration; or such a reader itself, which can be read only once.
             columns: names of the columns to read; all by default.
             fill_nulls: what stands for nulls, see ``from_parquet``.
             num_parallel_reads: read so many files at once, and take one row from each in turn.
@@ -137,7 +138,7 @@ class TableDataset(StoredDataset[T_co]):
             max_errors=max_errors,
             by_number=index,
         )
-        return Dataset(files_plan("from_arrow", source, num_parallel_reads, name, read))
+        return Dataset(files_plan("from_arrow", source, num_parallel_reads, name, read, patterns=True))
 
     def to_parquet(
         self,

@@ -42,7 +42,8 @@ class TextLineDataset(IndexableFiles):
         max_errors: so many faults of one file are passed over; the next one is raised. None for any number.
         index: read lines by number, so that ``shuffle()`` needs no buffer, and ``skip``, ``shard`` and ``len`` cost
             nothing. The files are read once to find the lines, and 8 bytes are kept for each. Not for compressed
-            files.
+            files; files that take turns (`num_parallel_reads`), or that a dataset names, are neither counted nor read
+            by number.
 
     >>> import tempfile
     >>> import forebay as fb

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from forebay.errors import FileError, PlanError
+from forebay.errors import PlanError
 from forebay.plan import Node, caller
 from forebay.plan.check import flag, step_name, whole_number
 from forebay.run.faults import MAX_ERRORS, Tolerance
@@ -46,12 +46,18 @@ class TextSources:
         [b'text a', b'text b', b'text c']
         """
         from forebay.dataset import Dataset
-        from forebay.sources.files import FileNames
+        from forebay.dataset.patterns import no_files
+        from forebay.sources.files import FileNames, paths_of
+        from forebay.storage.listing import matching
 
         step_name("list_files", name)
         shuffled = shuffle is None or flag("list_files", "shuffle", shuffle)
-        patterns = list(file_pattern) if isinstance(file_pattern, Dataset) else file_pattern
-        paths = _matching("list_files", patterns, all_named=False)
+        patterns = paths_of("list_files", list(file_pattern) if isinstance(file_pattern, Dataset) else file_pattern)
+        if not patterns:
+            raise PlanError(f"list_files({file_pattern!r}): there is no file; give at least one")
+        paths = [path for pattern in patterns for path in matching(pattern)]
+        if not paths:
+            raise no_files("list_files", patterns)
         dataset = Dataset[str](FileNames.of(tuple(sorted(paths)), caller(), name))
         return dataset.shuffle(seed=seed) if shuffled else dataset
 
@@ -113,13 +119,14 @@ class TextSources:
         """
         from forebay.dataset import Dataset
         from forebay.dataset.files import files_plan
+        from forebay.dataset.patterns import files_of
         from forebay.sources.csv import CsvTable, check_delimiter
         from forebay.sources.csv_schema import table_fields
         from forebay.sources.streamed import Look
         from forebay.storage.streams import compression_of
 
         check_delimiter("from_csv", field_delim)
-        files = _matching("from_csv", file_pattern)
+        files = files_of("from_csv", file_pattern, at_once=True)
         codec = compression_of("from_csv", compression_type)
         dialect: dict[str, Any] = {
             "header": flag("from_csv", "header", header),
@@ -197,6 +204,7 @@ class TextSources:
         """
         from forebay.dataset import Dataset
         from forebay.dataset.files import files_plan
+        from forebay.dataset.patterns import files_of
         from forebay.sources.json_columns import declared, inferred
         from forebay.sources.json_lines import JsonLines, first_objects
         from forebay.sources.streamed import Look
@@ -208,7 +216,7 @@ class TextSources:
                 raise PlanError("from_json(): a dataset of paths needs a spec, since there is no first file to look at")
             files: Any = paths
         else:
-            files = _matching("from_json", paths)
+            files = files_of("from_json", paths, at_once=True)
         if spec is not None:
             structure, leaves = declared("from_json", spec, defaults)
         else:
@@ -241,8 +249,8 @@ class TextSources:
         not compressed is then not compared. ``forebay inspect --check`` always does.
 
         Args:
-            path: a path or URL; a list of paths, whose rows follow one another; or a dict of these, whose rows are
-                dicts. An archive gives dicts of its arrays.
+            path: a path or URL; a pattern or a list of them, for files whose rows follow one another; or a dict of
+                these, whose rows are dicts. An archive gives dicts of its arrays.
             name: what to call this step in errors and plans.
 
         >>> import tempfile
@@ -267,10 +275,10 @@ class TextSources:
 
 def _arrays(path: Any, name: str | None) -> "Dataset[Any]":
     from forebay.dataset import Dataset
-    from forebay.sources.files import paths_of
+    from forebay.dataset.patterns import files_of
     from forebay.sources.npy import NpyRows, array_members
 
-    files = paths_of("from_npy", path)
+    files = files_of("from_npy", path)
     if not files:
         raise PlanError("from_npy([]): there is no file")
 
@@ -290,20 +298,3 @@ def _arrays(path: Any, name: str | None) -> "Dataset[Any]":
     if len(set(lengths.values())) > 1:
         raise PlanError(f"from_npy({files[0]!r}): its arrays have different numbers of rows: {lengths}")
     return Dataset.zip(datasets)
-
-
-def _matching(call: str, pattern: Any, all_named: bool = True) -> list[str]:
-    """Paths of the files that patterns stand for; FileError if there are none, or not `all_named` ones."""
-    from forebay.sources.files import paths_of
-    from forebay.storage.listing import is_pattern, matching
-
-    patterns = paths_of(call, pattern)
-    found = [matching(each) for each in patterns]
-    if not patterns:
-        raise PlanError(f"{call}({pattern!r}): there is no file; give at least one")
-    named = [each for each, paths in zip(patterns, found) if all_named and not paths and not is_pattern(each)]
-    if named or not any(found):
-        absent = named or patterns
-        reason = "there is no file that matches" if any(map(is_pattern, absent)) else "there is no such file"
-        raise FileError(", ".join(absent), reason, step=f"{call} at {caller()}")
-    return [path for paths in found for path in paths]

@@ -17,12 +17,13 @@ from forebay.formats.find import Group, find
 from forebay.formats.format import Format, Reading, UsageError, Writer, Writing
 from forebay.formats.head import plain_name
 from forebay.formats.known import FORMATS, writable
-from forebay.formats.passing import Form, Meter, Passing
+from forebay.formats.passing import Form, Meter, NotText, Passing
 from forebay.formats.telling import errors_told, passed_by
 from forebay.plan import caller
 from forebay.plan.site import unplaced
 from forebay.storage.files import is_url, open_file
 from forebay.storage.listing import matching
+from forebay.storage.output import check_folder_of
 
 Advance = Callable[[int], None]
 Watch = Callable[[str, int | None], "AbstractContextManager[Advance]"]
@@ -94,31 +95,44 @@ def convert(
     given = [source] if isinstance(source, (str, os.PathLike)) else list(source)
     path = os.fspath(target)
     format = _target_format(path, to)
-    assert format.write is not None
+    writer = format.write
+    assert writer is not None
     codec = _codec(format, path, compression)
-    if shards is not None and (shards < 1 or format.write.folder):
+    if shards is not None and (shards < 1 or writer.folder):
         raise UsageError(f"{shards} shards: " + ("a saved dataset is one folder" if shards > 0 else "at least 1"))
     kept = None if columns is None else tuple(columns)
     group, strays = _source_group([os.fspath(each) for each in given])
     pattern = path if shards is None else _numbered(path)
-    _check_target(group, path, pattern if shards is not None else None, format.write, overwrite)
+    _check_target(group, path, pattern if shards is not None else None, writer, overwrite)
     wanted = parse_features(features) if isinstance(features, str) else features
     if wanted is not None and group.format.name != "tfrecord":
         raise UsageError(f"features are for TFRecord files; {group.files.paths[0]} is {group.format.title}")
-    source_rows = _Source(group, Reading(on_error, max_errors, wanted), memory)
+    reading = Reading(on_error, max_errors, wanted, nulls=writer.table)
+    source_rows = _Source(group, reading, memory)
     faults = Faults()
+    notes: list[str] = []
     began = time.perf_counter()
     with unplaced(), errors_told(group, path), passed_over(faults):
-        total, per_file = _division(source_rows, shards, format.write, watch)
-        rows = source_rows.open()
-        # Counting, and a look at the first rows, meet the same ones.
-        faults.clear()
-        with watch("converting", total) as advance:
-            meter = Meter(advance)
-            form = Form(kept, format.write.flat, format.write.raw, format.write.rename)
-            passing = fb.Dataset[Any](Passing(inputs=(rows.plan,), form=form, meter=meter, where=caller()))
-            format.write.write(passing, Writing(pattern, shards, per_file, codec))
-    files = _written(pattern, shards, per_file, meter.rows, format.write)
+        total, per_file = _division(source_rows, shards, writer, watch)
+
+        def write(text: bool) -> Meter:
+            rows = source_rows.open()
+            # Counting, and a look at the first rows, meet the same ones.
+            faults.clear()
+            with watch("converting", total) as advance:
+                meter = Meter(advance)
+                form = Form(kept, writer.flat, writer.raw, writer.rename, text=text)
+                passing = fb.Dataset[Any](Passing(inputs=(rows.plan,), form=form, meter=meter, where=caller()))
+                writer.write(passing, Writing(pattern, shards, per_file, codec))
+            return meter
+
+        try:
+            meter = write(text=group.format.text and writer.table)
+        except NotText as found:
+            # Nothing has been written of what was begun.
+            notes.append(f"{found.column}: not UTF-8 everywhere, so that all text is written as bytes")
+            meter = write(text=False)
+    files = _written(pattern, shards, per_file, meter.rows, writer)
     return Converted(
         source_format=group.format.name,
         format=format.name,
@@ -128,7 +142,7 @@ def convert(
         seconds=time.perf_counter() - began,
         skipped=faults.count,
         listed_faults=faults.listed,
-        notes=_notes(format, meter.specs) + passed_by(group, strays),
+        notes=[*notes, *_zeros(reading), *_notes(format, meter.specs), *passed_by(group, strays)],
     )
 
 
@@ -222,9 +236,7 @@ def _check_target(group: Group, path: str, pattern: str | None, writer: Writer, 
         if writer.folder:
             raise UsageError(f"{path}: a dataset is saved to a local folder")
     else:
-        parent = os.path.dirname(os.path.abspath(path))
-        if not os.path.isdir(parent):
-            raise FileError(path, f"there is no folder {parent}")
+        check_folder_of(path.rstrip("/") if writer.folder else path)
         if os.path.isdir(path) and not writer.folder:
             raise PlanError(f"{path} is a folder; give the name of a file in it")
     if pattern is None:
@@ -282,6 +294,10 @@ def _size(path: str) -> int:
     file = open_file(path)
     file.close()
     return file.size
+
+
+def _zeros(reading: Reading) -> list[str]:
+    return [f"{name}: empty fields are written as 0, the format has no other way" for name in sorted(reading.zeros)]
 
 
 def _notes(format: Format, specs: dict[str, TensorSpec]) -> list[str]:

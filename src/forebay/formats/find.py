@@ -229,10 +229,20 @@ def _files(heads: list[Head], patterns: list[str]) -> Files:
 
 
 def _pattern(paths: tuple[str, ...], patterns: list[str]) -> str | None:
-    """A pattern that matches these files and no others."""
+    """A pattern that matches these files and no others, whatever indexes are put beside them."""
     if is_url(paths[0]):
         return None
-    family = glob.escape(_NUMBERS.sub("\0", paths[0])).replace("\0", "*")
     ending = os.path.splitext(plain_name(paths[0]))[1] + paths[0][len(plain_name(paths[0])) :]
-    tried = [family, *patterns, *(pattern + ending for pattern in patterns)]
-    return next((each for each in tried if set(matching(each, side_files=True)) == set(paths)), None)
+    # One with an ending says more, and any program that takes patterns can be given it.
+    tried = [*_widened(paths), *(pattern + ending for pattern in patterns if ending), *patterns]
+    return next((each for each in tried if matching(each) == sorted(paths)), None)
+
+
+def _widened(paths: tuple[str, ...]) -> list[str]:
+    """Their name with a star for every number that differs, folders' too; none if they differ in more than numbers."""
+    if len(set(map(_family, paths))) > 1:
+        return []
+    numbers = zip(*(_NUMBERS.findall(path) for path in paths))
+    stars = ["*" if len(set(each)) > 1 else each[0] for each in numbers]
+    texts = [glob.escape(text) for text in _NUMBERS.split(paths[0])]
+    return ["".join(text + star for text, star in zip(texts, [*stars, ""]))]

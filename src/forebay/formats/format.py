@@ -1,13 +1,12 @@
 """What there is to know about a file format, as data: adding one is a module in ``kinds`` and a line in ``known``."""
 
-import glob
+import os
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from forebay.errors import FileError, PlanError
 from forebay.formats.head import Head
-from forebay.storage.files import is_url
 
 if TYPE_CHECKING:
     from forebay.block import Block, Column
@@ -45,23 +44,27 @@ class Files:
         """Of all files."""
         return sum(self.sizes)
 
-    def literal(self) -> list[str]:
-        """The paths for readers that take patterns."""
-        return [path if is_url(path) else glob.escape(path) for path in self.paths]
-
-    def source(self) -> str:
-        """The files as an argument in a line of Python."""
+    def source(self, patterns: bool) -> str:
+        """The files as an argument in a line of Python, of a reader that takes `patterns` or one that does not."""
         if len(self.paths) == 1:
             return repr(self.paths[0])
         if self.pattern is not None:
-            return f"sorted(glob.glob({self.pattern!r}, recursive=True))"
+            if patterns:
+                return repr(self.pattern)
+            ending = os.path.splitext(self.paths[0])[1]
+            if ending and self.pattern.endswith(ending):
+                return f"sorted(glob.glob({self.pattern!r}, recursive=True))"
+            # Leaves out indexes, which such a pattern would match.
+            return f"list(fb.Dataset.list_files({self.pattern!r}, shuffle=False))"
         if len(self.paths) <= _MOST_NAMED:
             return f"[{', '.join(map(repr, self.paths))}]"
         return "paths"
 
     def call(self, name: str, *arguments: str) -> str:
         """A line of Python: a call with the files as its first argument."""
-        return f"{name}({', '.join([self.source(), *arguments])})"
+        # What tf.data has as well takes paths, as there.
+        source = self.source(patterns=name.startswith("fb.Dataset.from_"))
+        return f"{name}({', '.join([source, *arguments])})"
 
     def compressed(self) -> tuple[str, ...]:
         """The argument that says so, where it is needed."""
@@ -72,13 +75,16 @@ class Files:
 class Reading:
     """How files are to be read: what to do about faults, and how many of one file to pass over.
 
-    Of formats that say which rows are enough for a look, no more than the first `rows` are to be read.
+    Of formats that say which rows are enough for a look, no more than the first `rows` are to be read. Who converts
+    says whether missing values may be None (`nulls`), and is told in `zeros` which columns have 0 in their place.
     """
 
     on_error: str = "raise"
     max_errors: int = 100
     features: Any = None
     rows: int | None = None
+    nulls: bool = False
+    zeros: set[str] = field(default_factory=set, compare=False)
 
     @property
     def faults(self) -> dict[str, Any]:
@@ -163,6 +169,7 @@ class Writer:
         folder: whether the result is a folder, and one, not so many files.
         raw: whether rows that are only bytes are written as they are.
         deals: whether rows are dealt out to files in turn, for which their number need not be known.
+        table: whether it tells text from bytes, and has a place for values that are missing.
     """
 
     write: "Callable[[Dataset[Any], Writing], None]"
@@ -172,6 +179,7 @@ class Writer:
     folder: bool = False
     raw: bool = True
     deals: bool = False
+    table: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -193,6 +201,7 @@ class Format:
         advice: what to do about files that Forebay has no reader for.
         write: how to write it; None if Forebay does not.
         convert: the rows as other formats take them, if those that ``open`` gives are not it.
+        text: whether it is made of text, so that what is read as bytes is text as well.
     """
 
     name: str
@@ -209,6 +218,7 @@ class Format:
     advice: str = ""
     write: Writer | None = None
     convert: "Callable[[Files, Reading], Dataset[Any]] | None" = None
+    text: bool = False
 
     def named(self, path: str) -> bool:
         """Whether a name, which is in lower case, says that this is the format."""

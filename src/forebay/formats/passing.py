@@ -4,6 +4,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
+
 from forebay.block import LEAF, Block, Column, Cursor, Structure, TensorSpec
 from forebay.block.strings import Strings
 from forebay.errors import PlanError
@@ -44,6 +46,7 @@ class Form:
         flat: dicts without anything inside them; otherwise the structure stays, if all columns do.
         raw: leave rows alone that are only bytes or text.
         rename: gives columns other names, by what is in the first rows of them.
+        text: what is bytes is text. NotText where it is not.
     """
 
     columns: tuple[str, ...] | None
@@ -51,9 +54,13 @@ class Form:
     raw: bool
     rename: Callable[[str, Column], str] | None = None
     renamed: dict[str, str] = field(default_factory=dict, compare=False)
+    text: bool = False
 
     def apply(self, block: Block) -> Block:
         """The block in this form. Columns are shared, not copied."""
+        if self.text:
+            texts = [as_text(*each) for each in zip(column_names(block.structure), block.columns)]
+            block = Block(block.structure, texts, block.rows, block.cursor)
         if self.columns is None and (not self.flat or (self.raw and _is_text(block))):
             return block
         names = column_names(block.structure)
@@ -72,6 +79,30 @@ class Form:
                 raise PlanError(f"two columns would be called {twice[0]!r}: choose one of them (--columns)")
         structure = Structure(dict, tuple(wanted), (LEAF,) * len(columns))
         return Block(structure, columns, block.rows).at(block.cursor)
+
+
+class NotText(Exception):
+    """A column of bytes that is not text after all."""
+
+    def __init__(self, column: str) -> None:
+        super().__init__(column)
+        self.column = column
+
+
+def as_text(name: str, column: Column) -> Column:
+    """The same strings as text, if they are bytes. NotText if that cannot be."""
+    if not isinstance(column, Strings) or column.text:
+        return column
+    data, offsets = column.data, column.offsets
+    starts = offsets[:-1][np.diff(offsets) > 0]
+    # All together are text, and none of them begins in the middle of a character.
+    try:
+        str(data[int(offsets[0]) : int(offsets[-1])].data, "utf-8")
+    except UnicodeDecodeError:
+        raise NotText(name) from None
+    if ((data[starts] & 0xC0) == 0x80).any():
+        raise NotText(name)
+    return Strings(data, offsets, column.shape, text=True)
 
 
 def _is_text(block: Block) -> bool:

@@ -14,14 +14,15 @@ from forebay.block import (
     RowError,
     Structure,
     TensorSpec,
+    Uniform,
     concat_blocks,
     flatten,
 )
-from forebay.errors import PlanError
+from forebay.errors import DataError, PlanError
 from forebay.plan.node import INFINITE, UNKNOWN, Build, Node, Traits
 from forebay.plan.spec import common_spec, same_kind, static_spec
 from forebay.plan.text import brief
-from forebay.run import Access, Operator, Reader, Setup
+from forebay.run import Access, Operator, Reader, Setup, Site
 from forebay.run.log import Starts
 
 
@@ -35,11 +36,12 @@ class Concatenate(Node):
     @staticmethod
     def of(first: Node, second: Node, label: str | None, where: str) -> "Concatenate":
         """One dataset behind another; PlanError if their elements cannot be of one kind."""
-        ahead, behind = static_spec(first), static_spec(second)
+        before = first.inputs if isinstance(first, Concatenate) else (first,)
+        # Those behind the first are of its kind already; to look at all of them would take longer with every call.
+        ahead, behind = static_spec(before[0]), static_spec(second)
         if ahead is not None and behind is not None and not same_kind(ahead, behind):
             both = f"{brief(str(ahead))} and {brief(str(behind))}"
             raise PlanError(f"concatenate(): the datasets differ in structure or dtype: {both}")
-        before = first.inputs if isinstance(first, Concatenate) else (first,)
         return Concatenate(inputs=(*before, second), label=label, where=where)
 
     def cardinality(self) -> int:
@@ -77,6 +79,7 @@ class _Concatenate(Operator):
         self._which = 0
         self._epoch = 0
         self._starts = Starts()
+        self._uniform = Uniform()
 
     def seek(self, cursor: Cursor, epoch: int) -> int:
         """Inputs of known length are skipped by counting."""
@@ -104,6 +107,7 @@ class _Concatenate(Operator):
             if block is not None:
                 if self._structure is not None:
                     block = block.ordered_as(self._structure)
+                block = _fitted(block, self._uniform, self.site, self._which)
                 state = self._state(self._which, block.cursor)
                 if self.free:
                     state["log"] = self._starts.log(self._which, block.cursor)
@@ -121,6 +125,7 @@ class _Joined(Access):
         self._parts: list[Access] = parts
         self._site = node.site
         self._structure = node.structure()
+        self._uniform = Uniform()
 
     def gather(self, indices: Indices, epoch: int) -> Block:
         """Rows of each part at once, then put in order."""
@@ -130,7 +135,7 @@ class _Joined(Access):
             mine = np.flatnonzero(owner == which)
             if len(mine):
                 block = part.gather(indices[mine] - (self._ends[which] - part.length), epoch)
-                blocks.append(block if self._structure is None else block.ordered_as(self._structure))
+                blocks.append(self._checked(block, which))
                 order.append(mine)
         if len(blocks) == 1:
             return blocks[0]
@@ -147,6 +152,20 @@ class _Joined(Access):
         which: int = bisect_right(self._ends, start)
         begin = self._ends[which] - self._parts[which].length
         if stop <= self._ends[which]:
-            block = self._parts[which].read(start - begin, stop - begin, epoch)
-            return block if self._structure is None else block.ordered_as(self._structure)
+            return self._checked(self._parts[which].read(start - begin, stop - begin, epoch), which)
         return super().read(start, stop, epoch)
+
+    def _checked(self, block: Block, which: int) -> Block:
+        if self._structure is not None:
+            block = block.ordered_as(self._structure)
+        # Not the order of keys that came first: which rows these are depends on who asks.
+        _fitted(block, self._uniform, self._site, which)
+        return block
+
+
+def _fitted(block: Block, uniform: Uniform, site: Site, which: int) -> Block:
+    """What a function returns is known once it has been called, and may not be what another dataset has."""
+    try:
+        return uniform.fit(block)
+    except RowError as fault:
+        raise DataError(f"{site}, dataset {which + 1} of those put together: {fault.text}") from None

@@ -22,11 +22,22 @@ def whole_number(
     except TypeError:
         raise PlanError(f"{call}({name}={reprlib.repr(value)}): {name} must be a whole number") from None
     if number < least and number not in also:
-        allowed = "".join(f" or {other}" for other in also)
+        allowed = "".join(f" or {other if name == 'count' else 'fb.AUTOTUNE'}" for other in also)
         raise PlanError(f"{call}({name}={number}): {name} must be at least {least}{allowed}")
     if most is not None and number > most:
         raise PlanError(f"{call}({name}={number}): {name} must be at most {most}")
     return number
+
+
+def whole_numbers(call: str, name: str, value: Any, least: int) -> tuple[int, ...]:
+    """The same for several, of which there must be one."""
+    try:
+        numbers = tuple(value)
+    except TypeError:
+        numbers = ()
+    if not numbers:
+        raise PlanError(f"{call}({name}={reprlib.repr(value)}): {name} must be a list of whole numbers")
+    return tuple(whole_number(call, f"{name}[{i}]", number, least) for i, number in enumerate(numbers))
 
 
 def keep_whole(node: Any, name: str, least: int, *, also: tuple[int, ...] = (), most: int | None = None) -> None:

@@ -145,6 +145,10 @@ class Node(ABC):
     def cardinality(self) -> int:
         """How many rows come out: a count, INFINITE or UNKNOWN."""
 
+    def count_hint(self) -> str | None:
+        """Which other arguments of this step would make ``cardinality`` known; None if none would."""
+        return None
+
     @abstractmethod
     def lower(self, setup: Setup, build: Build) -> Operator:
         """The operator that does this step."""

@@ -7,7 +7,7 @@ from typing import Any
 from forebay.block import Block
 from forebay.errors import PlanError
 from forebay.plan.check import whole_number
-from forebay.storage.output import OutputFile
+from forebay.storage.output import OutputFile, check_folder_of
 
 
 def file_names(call: str, path: Any, shards: Any, rows_per_file: Any, total: int) -> tuple[str, int | None]:
@@ -54,6 +54,8 @@ class FilesWriter(ABC):
         self._in_file = 0
         self._number = 0
         self.rows = 0
+        # Before rows are made that would have no place to go.
+        check_folder_of(self._name())
 
     def add(self, block: Block) -> None:
         """Rows in the order they come."""
@@ -71,12 +73,14 @@ class FilesWriter(ABC):
             block = block.slice(room, block.rows)
 
     def _open(self) -> OutputFile:
-        name = self._pattern if self._most is None else numbered(self._pattern, self._number)
-        self._output = OutputFile(name, atomic=True)
+        self._output = OutputFile(self._name(), atomic=True)
         self._number += 1
         self._in_file = 0
         self.begin(self._output)
         return self._output
+
+    def _name(self) -> str:
+        return self._pattern if self._most is None else numbered(self._pattern, self._number)
 
     def _complete(self) -> None:
         output, self._output = self._output, None

@@ -16,14 +16,14 @@ from forebay.run.calls import Call, RowCalls
 from forebay.storage.folder import local_folder
 from forebay.storage.writer import ShardOf
 
-_NONE = (None, "NONE", "")
+_NONE = ("NONE", "")
 
 
 def compression_of(call: str, value: Any) -> str | None:
     """The codec that a user means, in tf.data's terms or Arrow's."""
-    if value in _NONE:
+    if value is None or (isinstance(value, str) and value in _NONE):
         return None
-    if value in ("zstd", "lz4"):
+    if isinstance(value, str) and value in ("zstd", "lz4"):
         return str(value)
     raise PlanError(f"{call}(compression={value!r}): compression must be None, 'zstd' or 'lz4'")
 

@@ -140,6 +140,16 @@ class FilesNode(Skips):
         """Known only where there is an index."""
         return UNKNOWN if self.indexes is None else sum(index.length for index in self.indexes)
 
+    def counted(self) -> tuple[str, ...] | None:
+        """What its arguments lack for rows to be counted, in words; None if that cannot be had in this format."""
+        return None
+
+    def count_hint(self, *more: str) -> str | None:
+        """The same as advice, with what other steps have to do about it."""
+        changes = self.counted()
+        told = ", ".join((*more, *changes)) if changes is not None else ""
+        return f"{self.site} tells it ahead {told}" if told else None
+
     def access(self) -> Access | None:
         """By number, where there is an index."""
         return None if self.indexes is None else _IndexedFiles(self, self.indexes)

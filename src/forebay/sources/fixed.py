@@ -54,6 +54,10 @@ class FixedLengthRecords(StreamedFiles):
         """From a record's number on."""
         return _Records(self, path, self.header_bytes + (at or 0) * self.record_bytes, lease, setup)
 
+    def counted(self) -> tuple[str, ...] | None:
+        """By their length, unless they are compressed."""
+        return None if self.compression is not None else ()
+
     def index(self, path: str) -> FileIndex | None:
         """Of uncompressed files."""
         if self.compression is not None:

@@ -61,6 +61,10 @@ class TextLines(StreamedFiles):
         """From an offset on."""
         return _Lines(self, path, at or 0, lease, setup)
 
+    def counted(self) -> tuple[str, ...] | None:
+        """With an index, which compressed files cannot have."""
+        return None if self.compression is not None else () if self.index_files else ("with index=True",)
+
     def index(self, path: str) -> FileIndex | None:
         """If the user wants one."""
         return _IndexedLines(open_file(path)) if self.index_files else None

@@ -2,6 +2,7 @@
 
 from abc import abstractmethod
 from collections.abc import Callable
+from contextlib import closing
 
 import numpy as np
 
@@ -10,6 +11,7 @@ from forebay.errors import FileError, place
 from forebay.run.faults import Tolerance
 from forebay.sources.files import FileIndex, FileRows, changed
 from forebay.storage.files import Bytes, InputFile, open_file
+from forebay.storage.marks import MARK, mark_of
 from forebay.storage.row_index import RowIndex, load_index, save_index
 
 
@@ -23,9 +25,16 @@ class SpanIndex(FileIndex):
         file = open_file(path)
         try:
             found = load_index(file, checked)
-            if found is None or not tolerance.allows(found.faults):
-                # One with more faults than are allowed is made again for the error that names the first of those.
+            # One with more faults than are allowed is made again for the error that names the first of those.
+            anew = found is None or not tolerance.allows(found.faults)
+            if found is None or anew:
                 found = build(file)
+            # Only files that begin with no row can be of another format, and need a look.
+            other = None if len(found.starts) and found.stops[0] else mark_of(_head(path))
+            if other is not None and not tolerance.skips:
+                raise FileError(path, other)
+            # Whoever names all files of a folder would otherwise find an index of an index, and one of that, ...
+            if anew and other is None:
                 save_index(file, found)
         finally:
             file.close()
@@ -81,3 +90,10 @@ class SpanIndex(FileIndex):
         finally:
             rows.close()
         return FileError(self._path, "has changed since its index was made", at)
+
+
+def _head(path: str) -> bytes:
+    # Whoever made the index has closed the file.
+    with closing(open_file(path)) as file:
+        head = np.empty(min(MARK, file.size), np.uint8)
+        return head[: file.read_at(0, head)].tobytes()

@@ -1,6 +1,7 @@
 """Tokens of language models in flat files: ``from_tokens``."""
 
 import os
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -9,13 +10,12 @@ from forebay.block.spec import as_dtype
 from forebay.errors import FileError, PlanError
 from forebay.plan.check import whole_number
 from forebay.plan.node import Node
-from forebay.sources.files import paths_of
 from forebay.sources.slices import slices_of
 from forebay.storage.files import is_url, open_file
 
 
 def token_windows(
-    filenames: Any, dtype: Any, length: Any, stride: Any, offset: Any, label: str | None, where: str
+    paths: Sequence[str], dtype: Any, length: Any, stride: Any, offset: Any, label: str | None, where: str
 ) -> list[Node]:
     """A source for each file that holds a window: rows of a mapped file, read by number as those of any other."""
     call = "from_tokens"
@@ -26,7 +26,7 @@ def token_windows(
     stride = length if stride is None else whole_number(call, "stride", stride, 1)
     offset = whole_number(call, "offset", offset, 0)
     found: list[Node] = []
-    for path in paths_of(call, filenames):
+    for path in paths:
         if is_url(path):
             raise PlanError(f"{call}({path!r}): only local files can be mapped")
         # Says what is wrong with a file in the words of all other readers.

@@ -23,6 +23,7 @@ from forebay.plan.check import flag
 from forebay.run import Setup
 from forebay.sources.files import FileIndex, FileRows, FilesNode
 from forebay.storage.files import Bytes, InputFile, open_file
+from forebay.storage.marks import MARK, mark_of
 from forebay.storage.streams import Window, compression_of, open_stream
 from forebay.storage.tar import BLOCK, KEY, Member, TarFault, find_member, ranges, read_member
 
@@ -100,6 +101,12 @@ class Archives(FilesNode):
     def rows(self, path: str, at: int, lease: Lease, piece: int, budget: int) -> "Samples":
         """Those of an archive from a place on."""
         return Samples(self, open_file(path), self._compressed(path), at, lease, piece, budget)
+
+    def counted(self) -> tuple[str, ...] | None:
+        """With an index, which compressed files cannot have."""
+        if self.compression is not None or any(map(self._compressed, self.files)):
+            return None
+        return () if self.index_files else ("with index=True",)
 
     def index(self, path: str) -> FileIndex | None:
         """If the user wants one."""
@@ -204,7 +211,7 @@ class Samples(FileRows):
                     break
         except TarFault as fault:
             if not samples:
-                raise FileError(self._file.path, str(fault), self._window.position + self._place) from None
+                raise self._error(fault, self._window.position + self._place) from None
         except FileError:
             if not samples:
                 raise
@@ -275,7 +282,7 @@ class Samples(FileRows):
                 member = read_member(self._have, 0, self._window.left)
             except TarFault as fault:
                 self.damaged = begin if key is None else start
-                raise FileError(self._file.path, str(fault), begin) from None
+                raise self._error(fault, begin) from None
             if member is None or (member.key is not None and member.key != key):
                 if key is not None:
                     yield start, begin
@@ -283,6 +290,10 @@ class Samples(FileRows):
                     return
                 key, start = member.key, begin
             self._move(self._behind(member))
+
+    def _error(self, fault: TarFault, at: int) -> FileError:
+        what = None if at else mark_of(self._window.data[:MARK].tobytes())
+        return FileError(self._file.path, str(fault), at) if what is None else FileError(self._file.path, what)
 
     def recover(self) -> bool:
         """Behind the sample that is at fault, or at the next header that there is."""

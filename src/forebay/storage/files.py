@@ -2,12 +2,11 @@
 
 import os
 import stat
-import weakref
 
 import numpy as np
 from numpy.typing import NDArray
 
-from forebay._native import read_ranges
+from forebay._native import OpenedFile, read_ranges
 from forebay.errors import FileError
 from forebay.remote_run import check_allowed
 from forebay.storage.input_file import Bytes, InputFile, file_error, is_url
@@ -42,12 +41,12 @@ class _LocalFile(InputFile):
         self.path = path
         self.piece = _PIECE
         try:
-            # A pipe that nobody writes to would be waited for.
-            self._file = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+            # Without waiting for who writes to a pipe. Closed at the latest when nobody refers to it: an index keeps
+            # its file open for as long as there is one.
+            self._opened = OpenedFile(os.fsencode(path))
         except (OSError, ValueError) as error:
             raise file_error(path, error) from error
-        # At the latest when nobody refers to it: an index keeps its file open for as long as there is one.
-        self._close = weakref.finalize(self, os.close, self._file)
+        self.descriptor = self._file = self._opened.number
         status = os.fstat(self._file)
         self.size = status.st_size
         self.version = _version(status)
@@ -99,4 +98,4 @@ class _LocalFile(InputFile):
 
     def close(self) -> None:
         """At once."""
-        self._close()
+        self._opened.close()

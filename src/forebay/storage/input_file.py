@@ -33,6 +33,8 @@ class InputFile(ABC):
     size: int
     piece: int
     version: str | None
+    descriptor: int | None = None
+    """What the system knows it by, where its bytes are to be had from there."""
 
     @abstractmethod
     def read_at(self, offset: int, into: Bytes) -> int:

@@ -17,17 +17,27 @@ T = TypeVar("T")
 
 def is_pattern(name: str) -> bool:
     """Whether it may stand for other names than itself."""
-    return glob.has_magic(name)
+    # What is behind a question mark is a query there, and fsspec has it so.
+    return glob.has_magic(name.replace("?", "") if name.startswith(("http://", "https://")) else name)
 
 
-def matching(pattern: str, side_files: bool = False) -> list[str]:
+def is_there(name: str) -> bool:
+    """Whether there is something of exactly this name. FileError if a server cannot be asked."""
+    check_allowed(name)
+    name = name.removeprefix("file://")
+    if is_url(name):
+        return bool(look_at(name, lambda system, own: system.exists(own))[1])
+    return os.path.lexists(name)
+
+
+def matching(pattern: str) -> list[str]:
     """The paths that match, in order. ``*`` and ``?`` stay within a folder, ``**`` does not; hidden files count.
 
-    Files of Forebay's own beside others do not, unless `side_files` says so or the pattern names them. A name that is
-    no pattern matches itself, if it is there. FileError if a server cannot be asked.
+    Files of Forebay's own beside others do not, unless the pattern names them. A name that is no pattern matches
+    itself, if it is there. FileError if a server cannot be asked.
     """
     found = _found(pattern)
-    return found if side_files or is_side_file(pattern) else [path for path in found if not is_side_file(path)]
+    return found if is_side_file(pattern) else [path for path in found if not is_side_file(path)]
 
 
 def _found(pattern: str) -> list[str]:

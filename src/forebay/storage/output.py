@@ -16,6 +16,14 @@ from forebay.storage.unnamed import Unnamed
 _PART = 8 << 20
 
 
+def check_folder_of(path: str) -> None:
+    """FileError if a local path lies in no folder: the system only says that something is not there."""
+    path = path.removeprefix("file://")
+    folder = os.path.dirname(path)
+    if folder and not is_url(path) and not os.path.isdir(folder):
+        raise FileError(path, f"there is no folder {folder}; make it first, or name another")
+
+
 class OutputFile:
     """Bytes into a file. With `atomic`, the file has another name until ``close``, and ``discard`` leaves nothing."""
 
@@ -33,6 +41,7 @@ class OutputFile:
         self._file: IO[bytes] | None = self._open_remote() if self._remote else self._open_local()
 
     def _open_local(self) -> IO[bytes]:
+        check_folder_of(self.path)
         try:
             if not self._kept:
                 self._unnamed = Unnamed(self.path)

@@ -45,6 +45,7 @@ class DatasetWriter:
         plan: str = "",
         made_of: str | None = None,
         overwrite: bool = True,
+        replaces: Callable[[str], bool] = lambda folder: False,
         file_bytes: int = FILE_BYTES,
         ledger: Ledger | None = None,
     ) -> None:
@@ -71,7 +72,7 @@ class DatasetWriter:
         self._numbers: dict[int, int] = {}
         self._sample = Sample()
         self.rows = 0
-        self._folder = NewFolder(path, call, overwrite)
+        self._folder = NewFolder(path, call, overwrite, replaces)
 
     def add(self, block: Block) -> None:
         """Take rows. DataError if they cannot be saved; nothing has then been put in place."""

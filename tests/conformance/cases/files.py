@@ -107,6 +107,13 @@ CASES = [
     Case("tfrecord.dataset_of_names", lambda: fb.TFRecordDataset(range_(4).map(_name)), ALL, unknown_length=True),
     Case("tfrecord.interleave", lambda: _interleaved(), lambda: _turns(2), unknown_length=True),
     Case("tfrecord.interleave_without_threads", lambda: _interleaved(None), lambda: _turns(2), unknown_length=True),
+    Case("tfrecord.interleave_ahead", lambda: _interleaved(fb.AUTOTUNE), lambda: _turns(2), unknown_length=True),
+    Case(
+        "tfrecord.skip_errors_ahead",
+        lambda: _damaged(on_error="skip", num_parallel_reads=fb.AUTOTUNE),
+        law=reordered(GOOD, bytes),
+        unknown_length=True,
+    ),
     Case("tfrecord.index", lambda: records(index=True), ALL),
     Case("tfrecord.index_shard", lambda: records(index=True).skip(3).shard(3, 1), ALL[4::3]),
     Case(

@@ -2,7 +2,10 @@
 
 import csv
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
+
+import numpy as np
 
 import forebay as fb
 from forebay.errors import FileError
@@ -13,6 +16,8 @@ _DELIMITERS = ",\t;|"
 _LINES = 50
 # Types are found out from as many records as that.
 _INFERENCE = 10_000
+# What stands for whole numbers that are missing while they are read. Nobody writes that one.
+_MISSING = np.iinfo(np.int64).min
 
 
 @dataclass(frozen=True)
@@ -88,14 +93,36 @@ def _number(text: str) -> bool:
     return True
 
 
-def _open(files: Files, reading: Reading) -> "fb.Dataset[Any]":
+def _open(files: Files, reading: Reading, defaults: "dict[str, Any] | None" = None) -> "fb.Dataset[Any]":
     return fb.Dataset.from_csv(
-        files.literal(),
+        files.paths,
+        column_defaults=defaults,
         compression_type=files.compression,
         num_rows_for_inference=_INFERENCE,
         **_dialect(files.head).arguments(),
         **reading.faults,
     )
+
+
+def _convert(files: Files, reading: Reading) -> "fb.Dataset[Any]":
+    """Fields that are empty are missing, and not 0."""
+    types = {name: spec.dtype for name, spec in _open(files, reading).element_spec.items()}
+    whole = {name: dtype for name, dtype in types.items() if dtype.kind == "i"}
+    unknown = {name: dtype.type(np.nan) for name, dtype in types.items() if dtype.kind == "f"}
+    rows = _open(files, reading, unknown | dict.fromkeys(whole, np.int64(_MISSING)))
+    return rows.map(partial(_with_missing, whole, reading), batched=True) if whole else rows
+
+
+def _with_missing(whole: dict[str, "np.dtype[Any]"], reading: Reading, columns: dict[str, Any]) -> dict[str, Any]:
+    for name, dtype in whole.items():
+        missing = columns[name] == _MISSING
+        values = np.where(missing, 0, columns[name]).astype(dtype)
+        if missing.any() and reading.nulls:
+            values = np.array([None if gap else value for gap, value in zip(missing, values)], object)
+        elif missing.any():
+            reading.zeros.add(name)
+        columns[name] = values
+    return columns
 
 
 def _code(files: Files) -> str:
@@ -114,6 +141,8 @@ FORMAT = Format(
     endings=(".csv", ".tsv"),
     begins=_begins,
     open=_open,
+    convert=_convert,
+    text=True,
     code=_code,
     by_number=lambda files: "no, where a record begins depends on the quotes before it; save() once, then load()",
     facts=_facts,

@@ -12,6 +12,7 @@ from forebay.formats.format import Facts, Files, Format, Reading
 from forebay.formats.head import Head
 from forebay.io.image_header import MAX_PIXELS, ImageHeader, image_header
 from forebay.sources.images import IMAGE_ENDINGS
+from forebay.storage.files import is_url
 
 _BEGINNINGS = (b"\xff\xd8\xff", b"\x89PNG\r\n\x1a\n", b"GIF87a", b"GIF89a")
 _LOOKED_AT = 100
@@ -27,8 +28,13 @@ def _begins(head: Head) -> bool:
 
 def _labels(files: Files) -> list[str]:
     """The class of each image: the folder below the root; "" for those that lie in the root itself."""
-    root = files.head.path.rstrip("/") + "/"
-    return [path.removeprefix(root).rpartition("/")[0].partition("/")[0] for path in files.paths]
+    root = _tidy(files.head.path).rstrip("/") + "/"
+    return [_tidy(path).removeprefix(root).rpartition("/")[0].partition("/")[0] for path in files.paths]
+
+
+def _tidy(path: str) -> str:
+    """Without a ``./``, which only one of two paths may begin with."""
+    return path if is_url(path) else os.path.normpath(path)
 
 
 def _by_folders(files: Files) -> bool:

@@ -67,7 +67,7 @@ SAVED = Format(
     code=lambda files: f"fb.Dataset.load({files.paths[0]!r})" if len(files.paths) == 1 else None,
     by_number=lambda files: "yes",
     facts=_saved_facts,
-    write=Writer(_write, codecs=("zstd", "lz4"), folder=True),
+    write=Writer(_write, codecs=("zstd", "lz4"), folder=True, table=True),
 )
 
 CACHE = Format(

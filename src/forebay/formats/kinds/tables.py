@@ -75,7 +75,7 @@ PARQUET = Format(
     code=lambda files: files.call("fb.Dataset.from_parquet"),
     by_number=lambda files: "yes",
     facts=_facts("parquet", "row groups"),
-    write=Writer(_write("to_parquet"), codecs=CODECS["parquet"]),
+    write=Writer(_write("to_parquet"), codecs=CODECS["parquet"], table=True),
 )
 
 ARROW = Format(
@@ -87,5 +87,5 @@ ARROW = Format(
     code=lambda files: files.call("fb.Dataset.from_arrow"),
     by_number=_arrow_by_number,
     facts=_facts("arrow", "record batches"),
-    write=Writer(_write("to_arrow"), codecs=CODECS["arrow"]),
+    write=Writer(_write("to_arrow"), codecs=CODECS["arrow"], table=True),
 )

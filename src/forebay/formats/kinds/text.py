@@ -30,7 +30,7 @@ def _begins_json(head: Head) -> bool:
 
 def _open_json(files: Files, reading: Reading) -> "fb.Dataset[Any]":
     return fb.Dataset.from_json(
-        files.literal(), compression_type=files.compression, num_rows_for_inference=_INFERENCE, **reading.faults
+        files.paths, compression_type=files.compression, num_rows_for_inference=_INFERENCE, **reading.faults
     )
 
 
@@ -65,6 +65,7 @@ LINES = Format(
     endings=(".txt", ".text", ".log", ".md"),
     begins=lambda head: head.text is not None,
     open=_open_lines,
+    text=True,
     code=lambda files: files.call("fb.TextLineDataset", *files.compressed()),
     by_number=unless_compressed("index=True"),
 )
