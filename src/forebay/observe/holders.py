@@ -17,6 +17,7 @@ from forebay.run.operator import Operator
 
 _CHUNK = 20_000  # Objects at a time, as in a census.
 _FEW = 4
+_OURS = 3  # References to what nobody has any more but a look at it: in its table, its variable, and the count itself.
 _SHORT = 2000  # Containers of few items to look into.
 # From a container up to the step that has it: through helpers, and through functions that close over it.
 _UP = 6
@@ -47,12 +48,15 @@ def grown_holders(
     rise = {key: length - before.lengths.get(key, 0) for key, length in after.lengths.items()}
     keys = sorted((key for key in rise if rise[key] >= _FEW), key=lambda key: -rise[key])
     keys = [key for key in keys if rise[key] >= least][: 4 * most] + [key for key in keys if rise[key] < least][:_SHORT]
-    on_the_way = _on_the_way()
     alive = _those(set(keys))
+    # Only now that they cannot go: where one has been, the next block's rows may be a moment later.
+    on_the_way = _on_the_way()
     found: list[HolderGrowth] = []
     for key in keys:
         container = alive.get(key)
         if container is None or id(container) in on_the_way or len(found) == most:
+            continue
+        if sys.getrefcount(container) <= _OURS:
             continue
         if _is_namespace(container) or _passes_by(container, alive):
             continue
