@@ -6,7 +6,6 @@ stream is one of many datasets in a row (``flat_map`` over pieces of the file), 
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -56,12 +55,13 @@ def permuted(folder: Path, rows: int) -> Any:
 
 def forebay(build: Callable[[Path, int], Any], cold: bool = False) -> Callable[[Task], Sample]:
     def measure(task: Task) -> Sample:
+        folder = task.files
+        (big_rows.evict if cold else big_rows.warm)(folder / "rows")
+        big_rows.claim_memory()
         big_rows.limit_data(LIMIT)
         import forebay  # noqa: F401 - so that its memory counts as there before
 
-        folder = task.files
         dataset = build(folder, task.rows)
-        (big_rows.evict if cold else big_rows.warm)(folder / "rows")
         return _timed(task, lambda: dataset)
 
     return measure
@@ -71,6 +71,8 @@ def tf_data(task: Task) -> Sample:
     import tensorflow as tf
 
     rows = (task.files / "rows").stat().st_size // ROW
+    big_rows.warm(task.files / "rows")
+    big_rows.claim_memory()
     # Its own code and threads take more than half a gigabyte before there is any data: the limit is on top of that.
     before = big_rows.data_bytes()
     big_rows.limit_data(before + LIMIT)
@@ -80,9 +82,11 @@ def tf_data(task: Task) -> Sample:
 
 
 def floor(task: Task) -> Sample:
+    # As all others do, so that as much of the memory is taken, and as much is at hand.
+    big_rows.warm(task.files / "rows")
+    big_rows.claim_memory()
     big_rows.limit_data(LIMIT)
     file = big_rows.anonymous(task.files)
-    os.sync()
     with Busy() as busy:
         write = big_rows.sequential_write(file, task.rows * ROW)
         read = big_rows.sequential_read(file)
@@ -96,8 +100,6 @@ def floor(task: Task) -> Sample:
 
 
 def _timed(task: Task, open_epoch: Callable[[], Any]) -> Sample:
-    # So that nobody begins with what others still have to write.
-    os.sync()
     with PeakMemory() as memory, Busy() as busy:
         seconds = big_rows.consume_shuffled(open_epoch(), task.rows, (task.files / "rows").stat().st_size // ROW)
     return {
