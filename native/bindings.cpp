@@ -129,17 +129,6 @@ void read_ranges(int file, Ints starts, Ints stops, BytesOut out) {
   raise_file_error(error);
 }
 
-void read_pieces(int file, Ints starts, Ints stops, BytesOut out, IntsOut checksums) {
-  require(check_ranges(starts, stops, INT64_MAX) == out.size(), "out is not as long as all ranges together");
-  require(checksums.size() == starts.size(), "there is not a checksum for every range");
-  int error = 0;
-  {
-    Released unlocked;
-    error = forebay::read_pieces(file, starts.data(), stops.data(), starts.size(), out.data(), checksums.data());
-  }
-  raise_file_error(error);
-}
-
 // None if the file ends before.
 nb::object read_checked(int file, std::int64_t offset, nb::object out) {
   const Contents bytes(out, true);
@@ -191,6 +180,12 @@ void write_rows(int file, Ints rows, Bytes values) {
     PyErr_SetFromErrno(PyExc_OSError);
     throw nb::python_error();
   }
+}
+
+bool allocate_ahead(int file, std::int64_t offset, std::int64_t size) {
+  require(offset >= 0 && size > 0 && size <= INT64_MAX - offset, "there is no such place in a file");
+  Released unlocked;
+  return forebay::allocate_ahead(file, offset, size);
 }
 
 double queued_seconds() { return static_cast<double>(forebay::queued_nanoseconds()) * 1e-9; }
@@ -267,12 +262,12 @@ void check_records(Ints places, std::size_t stride, std::size_t offset, std::siz
   }
 }
 
-void scatter_rows(Bytes rows, Ints places, BytesOut records, std::size_t stride, std::size_t offset) {
+void scatter_rows(Bytes rows, Ints places, BytesOut out) {
   require(places.size() > 0 && rows.size() % places.size() == 0, "rows is not a whole number of bytes per place");
   const std::size_t width = rows.size() / places.size();
-  check_records(places, stride, offset, width, records.size());
+  check_records(places, width, 0, width, out.size());
   Released unlocked;
-  forebay::scatter_rows(rows.data(), width, places.data(), places.size(), records.data() + offset, stride);
+  forebay::scatter_rows(rows.data(), width, places.data(), places.size(), out.data());
 }
 
 void gather_rows(Bytes records, std::size_t stride, std::size_t offset, Ints places, BytesOut rows) {
@@ -307,8 +302,8 @@ NB_MODULE(_native, m) {
       .def(nb::init<nb::bytes>(), nb::arg("path"))
       .def_prop_ro("number", &OpenedFile::number, "What the system knows it by; -1 once it is closed.")
       .def("close", &OpenedFile::close, "At once. May be called again.");
-  m.def("read_pieces", &read_pieces, nb::arg("file"), nb::arg("starts").noconvert(), nb::arg("stops").noconvert(), nb::arg("out").noconvert(), nb::arg("checksums").noconvert(),
-        "As read_ranges, and write the CRC-32C of each.");
+  m.def("allocate_ahead", &allocate_ahead, nb::arg("file"), nb::arg("offset"), nb::arg("size"),
+        "Have the disk set that part of a file aside, whose size stays as it is; whether it has.");
   m.def("read_checked", &read_checked, nb::arg("file"), nb::arg("offset"), nb::arg("out"),
         "Fill out from that place of an open file on, and return the CRC-32C of what was read; None if the file ends before.");
   m.def("map_checked", &map_checked, nb::arg("file"), nb::arg("offset"), nb::arg("size"),
@@ -319,8 +314,8 @@ NB_MODULE(_native, m) {
   m.def("lock_holder", &lock_holder, "A number for the thread that has the interpreter's lock, which is the one that asks; 0 where others cannot be told of it.");
   m.def("place_rows", &place_rows, nb::arg("words").noconvert(), nb::arg("shift"), nb::arg("first").noconvert(), nb::arg("filled").noconvert(), nb::arg("room"), nb::arg("places").noconvert(),
         "Find room for rows in the buckets that the bits of their words name; how many there was room for.");
-  m.def("scatter_rows", &scatter_rows, nb::arg("rows").noconvert(), nb::arg("places").noconvert(), nb::arg("records").noconvert(), nb::arg("stride"), nb::arg("offset"),
-        "Copy row i into the field at `offset` of record places[i].");
+  m.def("scatter_rows", &scatter_rows, nb::arg("rows").noconvert(), nb::arg("places").noconvert(), nb::arg("out").noconvert(),
+        "Copy row i to where row places[i] of out is.");
   m.def("gather_rows", &gather_rows, nb::arg("records").noconvert(), nb::arg("stride"), nb::arg("offset"), nb::arg("places").noconvert(), nb::arg("rows").noconvert(),
         "Copy the field at `offset` of record places[i] into row i.");
   bind_errands(m);

@@ -3,11 +3,14 @@
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/tuple.h>
 
+#include <cerrno>
 #include <chrono>
 #include <cstdint>
 #include <memory>
+#include <new>
 #include <tuple>
 #include <utility>
+#include <vector>
 
 #include "bindings.hpp"
 #include "errands.hpp"
@@ -78,9 +81,9 @@ std::tuple<std::size_t, std::size_t, std::size_t> wait(Coming& coming) {
 }
 
 struct WriteJob : Job {
-  WriteJob(int file, std::int64_t offset, Bytes& source, Ints& starts, Ints& stops, IntsOut& checksums)
-      : file(file), offset(offset), source(source.data()), starts(starts.data()), stops(stops.data()), count(starts.size()), checksums(checksums.data()) {}
-  void run() override { error = write_pieces(file, offset, source, starts, stops, count, checksums); }
+  WriteJob(int file, std::int64_t offset, Bytes& source, Ints& starts, Ints& stops, std::size_t together, IntsOut& checksums)
+      : file(file), offset(offset), source(source.data()), starts(starts.data()), stops(stops.data()), count(starts.size()), together(together), checksums(checksums.data()) {}
+  void run() override { error = write_pieces(file, offset, source, starts, stops, count, together, checksums); }
 
   int file;
   std::int64_t offset;
@@ -88,6 +91,7 @@ struct WriteJob : Job {
   const std::int64_t* starts;
   const std::int64_t* stops;
   std::size_t count;
+  std::size_t together;
   std::int64_t* checksums;
   int error = 0;
 };
@@ -97,41 +101,70 @@ using Writing = Handed<WriteJob, Bytes, Ints, Ints, IntsOut>;
 Writing write(nb::object errands, int file, std::int64_t offset, Bytes source, Ints starts, Ints stops, IntsOut checksums) {
   const std::uint64_t total = check_ranges(starts, stops, source.size());
   require(offset >= 0 && total <= static_cast<std::uint64_t>(INT64_MAX - offset), "there is no such place in a file");
-  require(checksums.size() == starts.size(), "there is not a checksum for every range");
-  auto job = std::make_shared<WriteJob>(file, offset, source, starts, stops, checksums);
+  require(checksums.size() > 0 && starts.size() > 0 && starts.size() % checksums.size() == 0, "there is not a checksum for every piece");
+  auto job = std::make_shared<WriteJob>(file, offset, source, starts, stops, starts.size() / checksums.size(), checksums);
   return Writing(std::move(errands), std::move(job), source, starts, stops, checksums);
 }
 
-struct OrderJob : Job {
-  OrderJob(int file, Ints& starts, Ints& stops, BytesOut& out, IntsOut& checksums, std::size_t width, unsigned known, IntsOut& order)
-      : file(file), starts(starts.data()), stops(stops.data()), count(starts.size()), out(out.data()), checksums(checksums.data()), width(width), known(known), order(order.data()), rows(order.size()) {}
+struct ArrangeJob : Job {
+  ArrangeJob(int file, Arrangement wanted, std::vector<std::uint8_t*> blocks, IntsOut& checksums)
+      : file(file), wanted(wanted), blocks(std::move(blocks)), checksums(checksums.data()) {
+    this->wanted.blocks = this->blocks.data();
+  }
   void run() override {
-    error = read_pieces(file, starts, stops, count, out, checksums);
-    if (error == 0) order_records(out, width, rows, known, order);
+    try {
+      error = read_arranged(file, wanted, checksums);
+    } catch (const std::bad_alloc&) {
+      error = ENOMEM;
+    }
   }
 
   int file;
-  const std::int64_t* starts;
-  const std::int64_t* stops;
-  std::size_t count;
-  std::uint8_t* out;
+  Arrangement wanted;
+  std::vector<std::uint8_t*> blocks;
   std::int64_t* checksums;
-  std::size_t width;
-  unsigned known;
-  std::int64_t* order;
-  std::size_t rows;
   int error = 0;
 };
 
-using Ordering = Handed<OrderJob, Ints, Ints, BytesOut, IntsOut, IntsOut>;
+using Arranging = Handed<ArrangeJob, Ints, Ints, Ints, Ints, std::vector<BytesOut>, IntsOut>;
 
-Ordering read_ordered(nb::object errands, int file, Ints starts, Ints stops, BytesOut out, IntsOut checksums, std::size_t width, unsigned known, IntsOut order) {
-  require(check_ranges(starts, stops, INT64_MAX) == out.size(), "out is not as long as all ranges together");
-  require(checksums.size() == starts.size(), "there is not a checksum for every range");
-  require(width >= sizeof(std::uint64_t) && out.size() % width == 0 && out.size() / width == order.size(), "order is not as long as there are records");
+Arranging read_arranged(nb::object errands, int file, Ints starts, Ints rows, Ints widths, Ints offsets, unsigned known, std::size_t skipped, nb::list blocks, std::size_t block_rows, IntsOut checksums) {
+  require(starts.size() == rows.size() && starts.size() == checksums.size(), "starts, rows and checksums differ in length");
+  require(widths.size() == offsets.size(), "widths and offsets differ in length");
   require(known <= 64, "a word has 64 bits");
-  auto job = std::make_shared<OrderJob>(file, starts, stops, out, checksums, width, known, order);
-  return Ordering(std::move(errands), std::move(job), starts, stops, out, checksums, order);
+  require(block_rows > 0, "a block has at least one row");
+  // Each small enough that no sum or product below overflows.
+  constexpr std::int64_t kMost = std::int64_t{1} << 31;
+  std::int64_t row_bytes = sizeof(std::uint64_t);
+  for (std::size_t i = 0; i < widths.size(); ++i) {
+    require(widths.data()[i] >= 0 && widths.data()[i] < kMost, "there is no such width");
+    row_bytes += widths.data()[i];
+    require(row_bytes < kMost, "the rows are too wide");
+  }
+  std::int64_t total = 0;
+  for (std::size_t i = 0; i < starts.size(); ++i) {
+    require(rows.data()[i] >= 0 && rows.data()[i] < kMost, "there are no so many rows in a piece");
+    require(starts.data()[i] >= 0 && starts.data()[i] <= INT64_MAX - rows.data()[i] * row_bytes, "there is no such place in a file");
+    total += rows.data()[i];
+    require(total < kMost, "there are too many rows");
+  }
+  require(skipped < static_cast<std::size_t>(total) && block_rows < kMost, "there are no such rows");
+  const std::size_t wanted = static_cast<std::size_t>(total) - skipped;
+  require(blocks.size() == (wanted + block_rows - 1) / block_rows, "there is not a block for all rows");
+  std::vector<BytesOut> kept;
+  std::vector<std::uint8_t*> data;
+  for (nb::handle each : blocks) {
+    kept.push_back(nb::cast<BytesOut>(each, false));
+    data.push_back(kept.back().data());
+    for (std::size_t i = 0; i < widths.size(); ++i) {
+      const std::uint64_t column = static_cast<std::uint64_t>(widths.data()[i]) * block_rows;
+      const std::int64_t offset = offsets.data()[i];
+      require(offset >= 0 && column <= kept.back().size() && static_cast<std::uint64_t>(offset) <= kept.back().size() - column, "a column does not lie within its block");
+    }
+  }
+  const Arrangement arrangement{starts.data(), rows.data(), starts.size(), widths.data(), offsets.data(), widths.size(), known, skipped, nullptr, block_rows};
+  auto job = std::make_shared<ArrangeJob>(file, arrangement, std::move(data), checksums);
+  return Arranging(std::move(errands), std::move(job), starts, rows, widths, offsets, std::move(kept), checksums);
 }
 
 }  // namespace
@@ -142,16 +175,16 @@ void bind_errands(nb::module_& m) {
   nb::class_<Writing>(m, "Writing", "Pieces that are being written.")
       .def_prop_ro("done", &Writing::is_done)
       .def("wait", [](Writing& writing) { writing.finished(); }, "Returns once they have been written. OSError if they could not be.");
-  nb::class_<Ordering>(m, "Ordering", "Records that are being read and put in order.")
-      .def("wait", [](Ordering& ordering) { ordering.finished(); }, "Returns once that has been done. EOFError if the file is too short.");
+  nb::class_<Arranging>(m, "Arranging", "Rows that are being read and put in order.")
+      .def("wait", [](Arranging& arranging) { arranging.finished(); }, "Returns once that has been done. EOFError if the file is too short.");
   nb::class_<Errands>(m, "Errands", "A thread that does one thing after another, without the interpreter.")
       .def(nb::init<>())
       .def("read", &read, nb::arg("file"), nb::arg("offset"), nb::arg("data").noconvert(), nb::arg("held"), nb::arg("starts").noconvert(), nb::arg("stops").noconvert(),
            "Have data[held:] read from there on, and starts and stops of the TFRecords in data filled in.")
       .def("write", &write, nb::arg("file"), nb::arg("offset"), nb::arg("source").noconvert(), nb::arg("starts").noconvert(), nb::arg("stops").noconvert(), nb::arg("checksums").noconvert(),
-           "Have the ranges [starts[i], stops[i]) of source written behind one another from there on, and their CRC-32C to checksums.")
-      .def("read_ordered", &read_ordered, nb::arg("file"), nb::arg("starts").noconvert(), nb::arg("stops").noconvert(), nb::arg("out").noconvert(), nb::arg("checksums").noconvert(), nb::arg("width"), nb::arg("known"), nb::arg("order").noconvert(),
-           "Have ranges of a file read as by read_pieces, and the order of the records of that width in them by the words that they begin with, whose first bits are known, filled in.")
+           "Have the ranges [starts[i], stops[i]) of source written behind one another from there on, and the CRC-32C of every so many, which are a piece, to checksums.")
+      .def("read_arranged", &read_arranged, nb::arg("file"), nb::arg("starts").noconvert(), nb::arg("rows").noconvert(), nb::arg("widths").noconvert(), nb::arg("offsets").noconvert(), nb::arg("known"), nb::arg("skipped"), nb::arg("blocks"), nb::arg("block_rows"), nb::arg("checksums").noconvert(),
+           "Have pieces of a file read, each the words of its rows and behind them the values of every column of these widths, and the rows put into blocks in the order of their words, whose first bits are known, without those that are skipped; the CRC-32C of each piece to checksums.")
       .def("stop", &Errands::stop, nb::call_guard<Released>(), "End the thread. What is asked for later starts another.");
 }
 

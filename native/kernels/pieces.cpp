@@ -1,6 +1,10 @@
 #include <fcntl.h>
 #include <sys/uio.h>
 #include <unistd.h>
+#if defined(__linux__)
+#include <linux/magic.h>
+#include <sys/vfs.h>
+#endif
 
 #include <array>
 #include <cerrno>
@@ -35,15 +39,31 @@ int write_vectors(int file, off_t offset, iovec* vectors, std::size_t count) {
 
 }  // namespace
 
+bool allocate_ahead(int file, std::int64_t offset, std::int64_t size) {
+#if defined(__linux__)
+  struct statfs found;
+  if (::fstatfs(file, &found) != 0 || found.f_type == TMPFS_MAGIC) return false;
+  while (::fallocate(file, FALLOC_FL_KEEP_SIZE, static_cast<off_t>(offset), static_cast<off_t>(size)) != 0) {
+    if (errno != EINTR) return false;
+  }
+  return true;
+#else
+  static_cast<void>(file), static_cast<void>(offset), static_cast<void>(size);
+  return false;
+#endif
+}
+
 int write_pieces(int file, std::int64_t offset, const std::uint8_t* source, const std::int64_t* starts,
-                 const std::int64_t* stops, std::size_t count, std::int64_t* checksums) {
+                 const std::int64_t* stops, std::size_t count, std::size_t together, std::int64_t* checksums) {
   std::array<iovec, kAtOnce> vectors;
+  std::uint32_t checksum = 0;
   for (std::size_t i = 0; i < count;) {
     std::size_t some = 0;
     std::int64_t bytes = 0;
     for (; some < kAtOnce && i < count; ++i, ++some) {
       const auto size = static_cast<std::size_t>(stops[i] - starts[i]);
-      checksums[i] = crc32c(source + starts[i], size, 0);
+      checksum = crc32c(source + starts[i], size, i % together == 0 ? 0 : checksum);
+      checksums[i / together] = checksum;
       // The system reads from there only; its type for both directions knows no constants.
       vectors[some] = {const_cast<std::uint8_t*>(source + starts[i]), size};
       bytes += stops[i] - starts[i];
@@ -51,23 +71,6 @@ int write_pieces(int file, std::int64_t offset, const std::uint8_t* source, cons
     const int error = write_vectors(file, static_cast<off_t>(offset), vectors.data(), some);
     if (error != 0) return error;
     offset += bytes;
-  }
-  return 0;
-}
-
-int read_pieces(int file, const std::int64_t* starts, const std::int64_t* stops, std::size_t count, std::uint8_t* out,
-                std::int64_t* checksums) {
-  // What is not in memory comes while what is before it is read.
-  for (std::size_t i = 0; i < count; ++i) {
-    ::posix_fadvise(file, static_cast<off_t>(starts[i]), static_cast<off_t>(stops[i] - starts[i]), POSIX_FADV_WILLNEED);
-  }
-  for (std::size_t i = 0; i < count; ++i) {
-    const auto size = static_cast<std::size_t>(stops[i] - starts[i]);
-    std::uint32_t checksum = 0;
-    const int error = read_checked(file, starts[i], size, out, &checksum);
-    if (error != 0) return error;
-    checksums[i] = checksum;
-    out += size;
   }
   return 0;
 }

@@ -2,6 +2,10 @@
 #include <cstring>
 #include <vector>
 
+#if defined(__SSE2__)
+#include <emmintrin.h>
+#endif
+
 #include "kernels.hpp"
 
 namespace forebay {
@@ -47,6 +51,42 @@ void copy_any(std::size_t width, std::size_t count, const std::uint8_t* from, st
   }
 }
 
+// Rows as long as this go past the caches on their way to places all over a large piece of memory: nothing is read from
+// there only to be overwritten, and nothing else is pushed out. Half the time for rows of 1 KiB. Of shorter ones too many
+// lines are shared with the rows beside them.
+constexpr std::size_t kPastCaches = 256;
+
+void put_past_caches(std::uint8_t* to, const std::uint8_t* from, std::size_t width) {
+#if defined(__SSE2__)
+  const std::size_t before = (kLine - reinterpret_cast<std::uintptr_t>(to) % kLine) % kLine;
+  std::memcpy(to, from, before);
+  std::size_t at = before;
+  for (; at + kLine <= width; at += kLine) {
+    for (std::size_t part = 0; part < kLine; part += sizeof(__m128i)) {
+      const __m128i value = _mm_loadu_si128(reinterpret_cast<const __m128i*>(from + at + part));
+      _mm_stream_si128(reinterpret_cast<__m128i*>(to + at + part), value);
+    }
+  }
+  std::memcpy(to + at, from + at, width - at);
+#else
+  std::memcpy(to, from, width);
+#endif
+}
+
+// Whoever is told that they are there finds them there.
+void finish_past_caches() {
+#if defined(__SSE2__)
+  _mm_sfence();
+#endif
+}
+
+template <std::size_t kWidth>
+void put_fixed(const std::uint8_t* rows, std::uint8_t* const* targets, std::size_t count) {
+  for (std::size_t i = 0; i < count; ++i) {
+    if (targets[i] != nullptr) std::memcpy(targets[i], rows + i * kWidth, kWidth);
+  }
+}
+
 void copy_rows(std::size_t width, std::size_t count, const std::uint8_t* from, std::size_t from_stride,
                const std::int64_t* from_rows, std::uint8_t* to, std::size_t to_stride, const std::int64_t* to_rows) {
   switch (width) {
@@ -73,8 +113,32 @@ std::size_t place_rows(const std::uint64_t* words, std::size_t count, unsigned s
 }
 
 void scatter_rows(const std::uint8_t* rows, std::size_t width, const std::int64_t* places, std::size_t count,
-                  std::uint8_t* records, std::size_t stride) {
-  copy_rows(width, count, rows, width, nullptr, records, stride, places);
+                  std::uint8_t* out) {
+  if (width < kPastCaches) return copy_rows(width, count, rows, width, nullptr, out, width, places);
+  for (std::size_t i = 0; i < count; ++i) {
+    put_past_caches(out + static_cast<std::size_t>(places[i]) * width, rows + i * width, width);
+  }
+  finish_past_caches();
+}
+
+void scatter_rows(const std::uint8_t* rows, std::size_t width, std::uint8_t* const* targets, std::size_t count) {
+  switch (width) {
+    case 1: return put_fixed<1>(rows, targets, count);
+    case 2: return put_fixed<2>(rows, targets, count);
+    case 4: return put_fixed<4>(rows, targets, count);
+    case 8: return put_fixed<8>(rows, targets, count);
+    case 16: return put_fixed<16>(rows, targets, count);
+    default: break;
+  }
+  for (std::size_t i = 0; i < count; ++i) {
+    if (targets[i] == nullptr) continue;
+    if (width < kPastCaches) {
+      std::memcpy(targets[i], rows + i * width, width);
+    } else {
+      put_past_caches(targets[i], rows + i * width, width);
+    }
+  }
+  finish_past_caches();
 }
 
 void gather_rows(const std::uint8_t* records, std::size_t stride, const std::int64_t* places, std::size_t count,
@@ -82,22 +146,17 @@ void gather_rows(const std::uint8_t* records, std::size_t stride, const std::int
   copy_rows(width, count, records, stride, places, rows, width, nullptr);
 }
 
-void order_records(const std::uint8_t* records, std::size_t width, std::size_t count, unsigned known,
-                   std::int64_t* order) {
-  std::vector<std::uint64_t> words(count);
+void order_words(const std::uint64_t* words, std::size_t count, unsigned known, std::int64_t* order) {
   unsigned bits = 0;
   while (bits < kMostBits && bits + known < 64 && (std::size_t{2} << bits) <= count) ++bits;
   const unsigned shift = bits == 0 ? 0 : 64 - known - bits;
   const std::uint64_t mask = (std::uint64_t{1} << bits) - 1;
   // Where the rows with each value of these bits begin, behind those with the values before.
   std::vector<std::size_t> next((std::size_t{1} << bits) + 1);
-  for (std::size_t i = 0; i < count; ++i) {
-    std::memcpy(&words[i], records + i * width, sizeof(std::uint64_t));
-    ++next[((words[i] >> shift) & mask) + 1];
-  }
+  for (std::size_t i = 0; i < count; ++i) ++next[((words[i] >> shift) & mask) + 1];
   for (std::size_t i = 1; i < next.size(); ++i) next[i] += next[i - 1];
   for (std::size_t i = 0; i < count; ++i) order[next[(words[i] >> shift) & mask]++] = static_cast<std::int64_t>(i);
-  const auto before = [&words](std::int64_t one, std::int64_t other) {
+  const auto before = [words](std::int64_t one, std::int64_t other) {
     return words[static_cast<std::size_t>(one)] < words[static_cast<std::size_t>(other)];
   };
   for (std::size_t value = 0, start = 0; value <= mask; start = next[value], ++value) {

@@ -9,6 +9,7 @@ import pytest
 
 import forebay as fb
 from forebay import Dataset
+from forebay.run.places import Places
 from forebay.run.spill import SpillFile
 from forebay.run.spill_room import SpillStore
 from unit.support import assert_same
@@ -71,13 +72,11 @@ def test_a_full_disk_is_an_error_and_nothing_is_left_behind(monkeypatch: pytest.
 
 
 def test_small_budgets_do_not_make_small_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
-    writes: list[int] = []
-    write = SpillFile.write
-    monkeypatch.setattr(
-        SpillFile, "write", lambda file, at, parts: (writes.append(sum(map(len, parts))), write(file, at, parts))[1]
-    )
+    pieces: list[int] = []
+    append = Places.append
+    monkeypatch.setattr(Places, "append", lambda self, place: (pieces.append(place.nbytes), append(self, place))[1])
     rows = Dataset.from_generator(lambda: (np.full(1000, i) for i in range(4000))).shuffle(seed=1)
     found = [int(x[0]) for x in rows.with_options(fb.Options(memory="8MiB"))]
     assert sorted(found) == list(range(4000))
     # What is left in every bucket at the end is less than a piece.
-    assert np.median(writes) > 30_000
+    assert np.median(pieces) > 30_000

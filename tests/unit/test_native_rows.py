@@ -27,28 +27,36 @@ def test_places_follow_the_words_until_a_bucket_is_full(words: list[int], bucket
     assert (placed, filled.tolist()) == (len(expected), counts)
 
 
-@pytest.mark.parametrize("width", [1, 2, 3, 4, 8, 16, 17, 100])
-def test_rows_come_back_from_their_records(width: int) -> None:
+@pytest.mark.parametrize("width", [1, 2, 3, 4, 8, 16, 17, 100, 255, 256, 300, 1024, 5000])
+def test_rows_go_to_their_places_and_come_back(width: int) -> None:
     rng = np.random.default_rng(width)
     rows = rng.integers(0, 256, 20 * width).astype(np.uint8)
     places = rng.permutation(30)[:20]
-    stride, offset = width + 5, 3
-    records = np.zeros(30 * stride, np.uint8)
-    scatter_rows(rows, places, records, stride, offset)
-    fields = records.reshape(30, stride)
-    assert np.array_equal(fields[places, offset : offset + width], rows.reshape(20, width))
-    assert not fields[:, :offset].any()
-    assert not fields[:, offset + width :].any()
+    # Not where lines of the cache begin, and with something behind that is not to be touched.
+    memory = np.zeros(3 + 30 * width + 70, np.uint8)
+    out = memory[3 : 3 + 30 * width]
+    scatter_rows(rows, places, out)
+    assert np.array_equal(out.reshape(30, width)[places], rows.reshape(20, width))
+    assert not np.delete(out.reshape(30, width), places, axis=0).any()
+    assert not memory[:3].any()
+    assert not memory[3 + 30 * width :].any()
     back = np.zeros_like(rows)
-    gather_rows(records, stride, offset, places, back)
+    gather_rows(out, width, 0, places, back)
     assert np.array_equal(back, rows)
+
+
+def test_fields_come_from_their_records() -> None:
+    records = np.arange(60, dtype=np.uint8)
+    rows = np.zeros(6, np.uint8)
+    gather_rows(records, 10, 3, np.array([5, 0, 2]), rows)
+    assert rows.tolist() == [53, 54, 3, 4, 23, 24]
 
 
 @pytest.mark.parametrize("place", [-1, 10, 2**62])
 def test_a_place_outside_is_refused(place: int) -> None:
     rows, places, records = np.zeros(8, np.uint8), np.array([0, place]), np.zeros(40, np.uint8)
     with pytest.raises(IndexError, match="place 1 is out of range"):
-        scatter_rows(rows, places, records, 4, 0)
+        scatter_rows(rows, places, records)
     with pytest.raises(IndexError, match="place 1 is out of range"):
         gather_rows(records, 4, 0, places, rows)
 
@@ -56,11 +64,9 @@ def test_a_place_outside_is_refused(place: int) -> None:
 def test_a_field_outside_its_record_is_refused() -> None:
     rows, places, records = np.zeros(8, np.uint8), np.array([0, 1]), np.zeros(40, np.uint8)
     with pytest.raises(ValueError, match="within a record"):
-        scatter_rows(rows, places, records, 4, 1)
-    with pytest.raises(ValueError, match="within a record"):
         gather_rows(records, 4, 2**63, places, rows)
     with pytest.raises(ValueError, match="whole number of bytes"):
-        scatter_rows(rows[:7], places, records, 4, 0)
+        scatter_rows(rows[:7], places, records)
 
 
 def test_buckets_that_cannot_be_are_refused() -> None:

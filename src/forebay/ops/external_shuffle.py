@@ -12,15 +12,16 @@ from forebay._native import Errands
 from forebay.block import START, Block, Cursor, Indices, RowError, Uniform, concat_blocks
 from forebay.block.aligned import aligned_empty
 from forebay.block.dense import Dense
-from forebay.block.pages import own_pages
+from forebay.block.pages import PagePool
 from forebay.heaps import give_back
 from forebay.ops.progress import Progress
 from forebay.run import Operator, Pace, Reader, Setup, Site
 from forebay.run.keys import Key, key_of, words
-from forebay.run.pieces import Ordered, read_chunks
+from forebay.run.layout import Layout, Words
+from forebay.run.pieces import Arranged
 from forebay.run.places import Places
-from forebay.run.records import Layout, Scatter, Words
-from forebay.run.spill import Bytes, SpillFile
+from forebay.run.scatter import Scatter
+from forebay.run.spill import SpillFile
 
 # Rows are scattered by so many leading bits of their words at a time: as many as leave pieces of a good size to be
 # written at once, and to be remembered. Fewer would mean that small budgets scatter large data too many times.
@@ -36,7 +37,6 @@ _ORDERED = 6
 _MOST = 64 << 20
 # A part is scattered once more into pieces of this size, of which few are enough: it is only a little too large.
 _AGAIN = 1 << 20
-_NOTHING: Bytes = np.empty(0, np.uint8)
 
 
 class _Part:
@@ -94,9 +94,8 @@ class ExternalShuffle(Operator):
         self._blocks: Iterator[Block] | None = None
         self._file: SpillFile | None = None
         self._errands: Errands | None = None
-        # Of two parts, one that is given out and one that is being read, in turns.
-        self._room = [_NOTHING, _NOTHING]
-        self._largest = 0
+        # Of two parts, one that is given out and one that is being read.
+        self._pages = PagePool()
         self._layout: Layout | None = None
         self._row = 0
 
@@ -139,11 +138,10 @@ class ExternalShuffle(Operator):
         parts = self._scattered(first, rows)
         # The rows that were collected first have gone to disk, and parts are about to take their place.
         give_back(self._part)
-        self._largest = min(self._ordered, max(part.chunks.nbytes for part in parts))
         # One part is given out while the next is being read.
         coming: deque[Callable[[], Iterator[Block]]] = deque()
-        for number, (part, dropped) in enumerate(self._parts(parts, skip)):
-            coming.append(self._opened(part, dropped, number % 2))
+        for part, dropped in self._parts(parts, skip):
+            coming.append(self._opened(part, dropped))
             if len(coming) == 2:
                 yield from coming.popleft()()
         for last in coming:
@@ -204,7 +202,7 @@ class ExternalShuffle(Operator):
     def _new_scatter(self, layout: Layout, bits: int, parts: int, nbytes: int) -> Scatter:
         assert self._file is not None
         assert self._errands is not None
-        return Scatter(self._file, self._errands, layout.width, 64 - bits, parts, nbytes)
+        return Scatter(self._file, self._errands, layout, 64 - bits, parts, nbytes)
 
     def _scatter_blocks(self, rows: Block, parts: list[_Part]) -> None:
         """Rows whose first column is their words."""
@@ -220,21 +218,18 @@ class ExternalShuffle(Operator):
     def _parts(self, parts: list[_Part], skip: int) -> Iterator[tuple[_Part, int]]:
         """Parts small enough to be put in order, and how many rows of each are not asked for."""
         waiting = deque(parts)
-        given = 0
         while waiting:
             part = waiting.popleft()
             count = part.rows
             if skip >= count:
                 skip -= count
             elif part.nbytes > self._ordered and part.bits < 64 and count > 1:
-                # Where the part before the last one was, which has been given out.
-                self._room[given % 2] = _NOTHING
                 waiting.extendleft(reversed(self._split(part)))
             else:
                 if waiting:
                     waiting[0].chunks.will_need()
                 yield part, skip
-                skip, given = 0, given + 1
+                skip = 0
 
     def _split(self, part: _Part) -> list[_Part]:
         """The same rows in parts of which each is likely to be small enough."""
@@ -244,44 +239,41 @@ class ExternalShuffle(Operator):
         if self._layout is not None:
             layout, nbytes = self._layout, min(self._part, _MOST, len(parts) * _AGAIN)
             scatter = self._new_scatter(layout, bits, len(parts), nbytes)
-            self._lease.note(scatter.nbytes + sum(map(len, self._room)))
-            for place in part.chunks:
-                records = aligned_empty((place.nbytes,))
-                self._file.read_into(place.offset, records, place.checksum)
-                scatter.add(layout.words(records), [(records, layout.width, 0)])
+            self._lease.note(scatter.nbytes + self._pages.nbytes)
+            for words, block in self._pieces(layout, part):
+                scatter.add(words, layout.fields(words, block))
             for each, chunks in zip(parts, scatter.finish()):
                 each.chunks = chunks
         for place in part.blocks:
             self._scatter_blocks(self._file.read(place), parts)
         return [each for each in parts if each.nbytes]
 
-    def _opened(self, part: _Part, skip: int, slot: int) -> Callable[[], Iterator[Block]]:
-        """Begin to read a part, into that slot of the room for two; what then gives its rows in order."""
+    def _pieces(self, layout: Layout, part: _Part) -> Iterator[tuple[Words, Block]]:
+        """The rows of a part that were written in pieces, as they came."""
+        assert self._file is not None
+        for place in part.chunks:
+            piece = aligned_empty((place.nbytes,))
+            self._file.read_into(place.offset, piece, place.checksum)
+            yield layout.apart(piece, place.rows)
+
+    def _opened(self, part: _Part, skip: int) -> Callable[[], Iterator[Block]]:
+        """Begin to read a part; what then gives its rows in order."""
         assert self._file is not None
         assert self._errands is not None
-        file, layout = self._file, self._layout
+        layout = self._layout
         if part.blocks.rows or layout is None:
             return partial(self._given_blocks, part, skip)
-        if len(self._room[slot]) < part.chunks.nbytes:
-            # For the largest that may come, since what no part reaches into costs nothing.
-            self._room[slot] = own_pages(max(part.chunks.nbytes, self._largest))
-        self._lease.note(sum(map(len, self._room)))
-        coming = Ordered(part.chunks, file, self._errands, self._room[slot], layout.width, part.bits)
-
-        def give() -> Iterator[Block]:
-            records, order = coming.result()
-            return self._given(partial(layout.rows, records), order[skip:])
-
-        return give
+        block_rows = self._pace.grown(layout.width)
+        coming = Arranged(part.chunks, self._file, self._errands, layout, part.bits, skip, block_rows, self._pages)
+        self._lease.note(self._pages.nbytes)
+        return lambda: _handed_out(coming.result())
 
     def _given_blocks(self, part: _Part, skip: int) -> Iterator[Block]:
         assert self._file is not None
-        blocks = [self._file.read(place) for place in part.blocks]
-        if self._layout is not None and part.chunks.nbytes:
-            records = read_chunks(part.chunks, self._file, aligned_empty((part.chunks.nbytes,)))
-            word = self._layout.words(records)
-            blocks.insert(0, _with_words(word, self._layout.rows(records, np.arange(len(word)))))
+        blocks = [_with_words(*piece) for piece in self._pieces(self._layout, part)] if self._layout else []
+        blocks += [self._file.read(place) for place in part.blocks]
         rows = concat_blocks(blocks)
+        del blocks
         self._lease.note(2 * rows.nbytes)
         order = _order(_words_of(rows))
         return self._given(Block(rows.structure, rows.columns[1:], rows.rows).take, order[skip:])
@@ -307,7 +299,7 @@ class ExternalShuffle(Operator):
             self._errands.stop()
             self._errands = None
         self._layout = None
-        self._room = [_NOTHING, _NOTHING]
+        self._pages = PagePool()
         self._lease.release()
         if self._file is not None:
             self._file.close()
@@ -324,6 +316,13 @@ def _drained(first: "deque[tuple[Words, Block]]", rest: Iterator[tuple[Words, Bl
     while first:
         yield first.popleft()
     yield from rest
+
+
+def _handed_out(blocks: list[Block]) -> Iterator[Block]:
+    """One after another, of which none is kept here."""
+    blocks.reverse()
+    while blocks:
+        yield blocks.pop()
 
 
 def _order(word: Words) -> Indices:

@@ -77,6 +77,12 @@ class Pace:
         else:
             self.rows = max(min(limit, in_time) // self._unit, 1) * self._unit
 
+    def grown(self, row_bytes: int) -> int:
+        """Rows of a block of the target size, if they take no time."""
+        pace = Pace(self.block_bytes, self._unit)
+        pace.observe(MAX_ROWS, MAX_ROWS * row_bytes, 0.0)
+        return pace.rows
+
     def _learn(self, rows: int, seconds: float) -> None:
         """Compare a block with the one before it: what did it take that had nothing to do with its rows?"""
         assert self._last is not None

@@ -6,27 +6,34 @@ never lets go of it for long, each time takes longer than it takes to write a pi
 
 import numpy as np
 
-from forebay._native import Errands, Ordering, Writing, read_pieces
-from forebay.block import Indices
+from forebay._native import Arranging, Errands, Writing
+from forebay.block import Block, Indices
+from forebay.block.pages import PagePool
 from forebay.errors import SpillError
+from forebay.run.layout import Layout
 from forebay.run.places import Places, places_array
 from forebay.run.spill import Bytes, SpillFile
 
 
 class Written:
-    """Ranges of memory on their way to a file, which must not be written to before ``result`` has returned."""
+    """Pieces on their way to a file, each of several ranges of memory: a row of `starts` and `stops`.
+
+    The memory must not be written to before ``result`` has returned.
+    """
 
     __slots__ = ("_errands", "_file", "_offset", "_total", "_writing", "checksums", "offsets")
 
     def __init__(self, file: SpillFile, errands: Errands, source: Bytes, starts: Indices, stops: Indices) -> None:
-        sizes = stops - starts
+        sizes = (stops - starts).sum(axis=1)
         self._file = file
         self._errands = errands
         self._total = int(sizes.sum())
         self._offset = file.reserve(self._total)
         self.offsets = self._offset + np.cumsum(sizes) - sizes
-        self.checksums = np.empty_like(starts)
-        self._writing: Writing = errands.write(file.fileno, self._offset, source, starts, stops, self.checksums)
+        self.checksums = np.empty_like(sizes)
+        self._writing: Writing = errands.write(
+            file.fileno, self._offset, source, starts.reshape(-1), stops.reshape(-1), self.checksums
+        )
 
     @property
     def done(self) -> bool:
@@ -45,34 +52,56 @@ class Written:
             raise
 
 
-class Ordered:
-    """Records of one size on their way from a file, and their order by the words that they begin with."""
+class Arranged:
+    """Rows on their way from a file to blocks, in the order of their words.
 
-    __slots__ = ("_expected", "_file", "_found", "_order", "_ordering", "_records")
+    Args:
+        chunks: the pieces that they lie in.
+        known: how many bits the words of all of them begin with.
+        skipped: so many of the first rows in order are not wanted.
+        block_rows: as many as each block has.
+        pages: memory for them.
+    """
 
-    def __init__(self, chunks: Places, file: SpillFile, errands: Errands, out: Bytes, width: int, known: int) -> None:
-        starts, stops, self._expected = places_array(chunks)
+    def __init__(
+        self,
+        chunks: Places,
+        file: SpillFile,
+        errands: Errands,
+        layout: Layout,
+        known: int,
+        skipped: int,
+        block_rows: int,
+        pages: PagePool,
+    ) -> None:
+        starts, rows, self._expected = places_array(chunks)
         self._file = file
+        self._layout = layout
+        self._rows = chunks.rows - skipped
+        self._block_rows = min(block_rows, self._rows)
+        self._offsets, nbytes = layout.room(self._block_rows)
+        self._memory = pages.take(-(-self._rows // self._block_rows), nbytes)
         self._found = np.empty_like(self._expected)
-        self._records = out[: chunks.nbytes]
-        self._order = np.empty(chunks.rows, np.int64)
-        self._ordering: Ordering = errands.read_ordered(
-            file.fileno, starts, stops, self._records, self._found, width, known, self._order
+        self._arranging: Arranging = errands.read_arranged(
+            file.fileno,
+            starts,
+            rows,
+            layout.widths[1:],
+            self._offsets,
+            known,
+            skipped,
+            self._memory,
+            self._block_rows,
+            self._found,
         )
 
-    def result(self) -> tuple[Bytes, Indices]:
-        """The records one behind another, and their order. DataError if they are not what was written."""
+    def result(self) -> list[Block]:
+        """All rows. DataError if they are not what was written."""
         with self._file.reading():
-            self._ordering.wait()
+            self._arranging.wait()
         self._file.compare(self._found, self._expected)
-        return self._records, self._order
-
-
-def read_chunks(chunks: Places, file: SpillFile, out: Bytes) -> Bytes:
-    """The records in the order in which they came, at the beginning of `out`; without a thread."""
-    starts, stops, expected = places_array(chunks)
-    found = np.empty_like(expected)
-    with file.reading():
-        read_pieces(file.fileno, starts, stops, out[: chunks.nbytes], found)
-    file.compare(found, expected)
-    return out[: chunks.nbytes]
+        memory, self._memory = self._memory, []
+        rows = range(self._rows, 0, -self._block_rows)
+        return [
+            self._layout.block(each, self._offsets, min(self._block_rows, left)) for each, left in zip(memory, rows)
+        ]

@@ -79,6 +79,6 @@ class Places:
 
 
 def places_array(places: Places) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
-    """Where they begin and end, and their checksums."""
-    offsets, sizes, _, checksums, _ = np.array(list(places), np.int64).reshape(-1, _FIELDS).T
-    return offsets.copy(), offsets + sizes, checksums.copy()
+    """Where they begin, how many rows they have, and their checksums."""
+    offsets, _, rows, checksums, _ = np.array(list(places), np.int64).reshape(-1, _FIELDS).T.copy()
+    return offsets, rows, checksums

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from forebay._native import map_checked
+from forebay._native import allocate_ahead, map_checked
 from forebay.block import Block, Cursor, Indices, Structure
 from forebay.block.aligned import ALIGN, aligned_empty
 from forebay.errors import DataError, SpillError
@@ -32,6 +32,9 @@ _SHORTER = "a file of what was spilled to disk has become shorter"
 _IOV_MAX = 512
 # Below this, what a mapping costs is more than that of copying.
 _MAPPED = 1 << 18
+# The disk sets as much aside as there is already, within these bounds: files may stay small, and there may be many.
+_AHEAD = 1 << 20
+_MOST_AHEAD = 1 << 26
 
 
 # The size of what tells of a block's rows, behind that.
@@ -49,6 +52,8 @@ class SpillFile:
         self._store = store
         self.fileno = file
         self._size = [0]
+        # Up to where the disk has set room aside; None if it does not.
+        self._ahead: int | None = 0
         # Not in the file, since classes of the user's cannot always be pickled. Few, whatever the shapes of rows.
         self._kinds: list[_BlockKind] = []
         self._close = weakref.finalize(self, _close, store, file, self._size)
@@ -144,10 +149,20 @@ class SpillFile:
         more = max(0, size - len(self))
         self._store.reserve(more)
         self._size[0] += more
+        if self._ahead is not None and len(self) > self._ahead:
+            self._set_aside()
+
+    def _set_aside(self) -> None:
+        """Room for what is coming and some more, if there may be so much. Without it, writing only takes longer."""
+        assert self._ahead is not None
+        wanted = len(self) + min(max(len(self), _AHEAD), _MOST_AHEAD, self._store.left)
+        done = allocate_ahead(self.fileno, self._ahead, wanted - self._ahead)
+        self._ahead = wanted if done else None
 
     def shrink(self, size: int) -> None:
         """Go back to that size, after what was to come behind it could not be written."""
         os.ftruncate(self.fileno, size)
+        self._ahead = None
         self._store.give_back(len(self) - size)
         self._size[0] = size
 

@@ -1,6 +1,7 @@
 """How much may go to disk, and where: asked by every run, most of which never write anything."""
 
 import os
+import sys
 import threading
 from collections import deque
 
@@ -44,6 +45,11 @@ class SpillStore:
         """Bytes on disk at the moment."""
         with self._lock:
             return self._settled()
+
+    @property
+    def left(self) -> int:
+        """Bytes that may still come."""
+        return sys.maxsize if self.limit is None else max(0, self.limit - self.used)
 
     def reserve(self, nbytes: int) -> None:
         """Count bytes that are about to be written. SpillError if there may not be so many."""
