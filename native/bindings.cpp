@@ -16,6 +16,7 @@
 
 #include "bindings.hpp"
 #include "kernels.hpp"
+#include "read_together.hpp"
 
 namespace nb = nanobind;
 
@@ -130,14 +131,15 @@ void read_ranges(int file, Ints starts, Ints stops, BytesOut out) {
 }
 
 // None if the file ends before.
-nb::object read_checked(int file, std::int64_t offset, nb::object out) {
+nb::object read_checked(int file, std::int64_t offset, nb::object out, forebay::Errands* errands) {
   const Contents bytes(out, true);
   require(offset >= 0 && bytes.size() <= static_cast<std::uint64_t>(INT64_MAX - offset), "there is no such place in a file");
   std::uint32_t checksum = 0;
   int error = 0;
   {
     Released unlocked;
-    error = forebay::read_checked(file, offset, bytes.size(), bytes.data(), &checksum);
+    error = errands == nullptr ? forebay::read_checked(file, offset, bytes.size(), bytes.data(), &checksum)
+                               : forebay::read_checked(*errands, file, offset, bytes.size(), bytes.data(), &checksum);
   }
   if (error == forebay::kEndOfFile) return nb::none();
   raise_file_error(error);
@@ -282,6 +284,7 @@ void gather_rows(Bytes records, std::size_t stride, std::size_t offset, Ints pla
 
 NB_MODULE(_native, m) {
   m.doc() = "Forebay's kernels. They work on int64 and uint8 arrays in place and run without the interpreter's lock.";
+  bind_errands(m);
   m.def("gather_ranges", &gather_ranges, nb::arg("source").noconvert(), nb::arg("starts").noconvert(), nb::arg("stops").noconvert(), nb::arg("out").noconvert(),
         "Copy the byte ranges [starts[i], stops[i]) of source behind one another into out.");
   m.def("permute", &permute, nb::arg("positions").noconvert(), nb::arg("size"), nb::arg("key0"), nb::arg("key1"), nb::arg("out").noconvert(),
@@ -304,8 +307,8 @@ NB_MODULE(_native, m) {
       .def("close", &OpenedFile::close, "At once. May be called again.");
   m.def("allocate_ahead", &allocate_ahead, nb::arg("file"), nb::arg("offset"), nb::arg("size"),
         "Have the disk set that part of a file aside, whose size stays as it is; whether it has.");
-  m.def("read_checked", &read_checked, nb::arg("file"), nb::arg("offset"), nb::arg("out"),
-        "Fill out from that place of an open file on, and return the CRC-32C of what was read; None if the file ends before.");
+  m.def("read_checked", &read_checked, nb::arg("file"), nb::arg("offset"), nb::arg("out"), nb::arg("errands") = nb::none(),
+        "Fill out from that place of an open file on, with the help of a thread if one is given, and return the CRC-32C of what was read; None if the file ends before.");
   m.def("map_checked", &map_checked, nb::arg("file"), nb::arg("offset"), nb::arg("size"),
         "Bytes of a file that are in the page cache, as an array whose changes nobody else sees, and their CRC-32C; None if they are not all there.");
   m.def("queued_seconds", &queued_seconds, "How long this thread could have run, had a processor been free; 0 where the system does not tell.");
@@ -318,7 +321,6 @@ NB_MODULE(_native, m) {
         "Copy row i to where row places[i] of out is.");
   m.def("gather_rows", &gather_rows, nb::arg("records").noconvert(), nb::arg("stride"), nb::arg("offset"), nb::arg("places").noconvert(), nb::arg("rows").noconvert(),
         "Copy the field at `offset` of record places[i] into row i.");
-  bind_errands(m);
   bind_images(m);
   bind_records(m);
   bind_text(m);

@@ -36,6 +36,16 @@ const Tables& tables() {
   return made;
 }
 
+// The product of two remainders. The lowest power of x is the highest bit.
+std::uint32_t multiplied(std::uint32_t one, std::uint32_t other) {
+  std::uint32_t product = 0;
+  for (; one != 0; one <<= 1) {
+    if ((one & 0x80000000) != 0) product ^= other;
+    other = (other >> 1) ^ ((other & 1) != 0 ? kPolynomial : 0);
+  }
+  return product;
+}
+
 std::uint64_t load64(const std::uint8_t* data) {
   std::uint64_t word;
   std::memcpy(&word, data, sizeof word);
@@ -275,6 +285,16 @@ std::uint32_t crc32c_portable(const std::uint8_t* data, std::size_t size, std::u
   }
   for (; size != 0; ++data, --size) crc = (crc >> 8) ^ t.of[0][(crc ^ *data) & 0xff];
   return crc ^ 0xffffffff;
+}
+
+std::uint32_t crc32c_joined(std::uint32_t first, std::uint32_t second, std::size_t size) {
+  // What zero bytes behind the first do to it is a multiplication by a power of x: of x to 8 * 1, 2, 4 ... in turn.
+  std::uint32_t factor = 0x00800000;
+  for (; size != 0; size >>= 1) {
+    if ((size & 1) != 0) first = multiplied(first, factor);
+    factor = multiplied(factor, factor);
+  }
+  return first ^ second;
 }
 
 std::uint32_t crc32c(const std::uint8_t* data, std::size_t size, std::uint32_t before) {

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from forebay._native import Errands
 from forebay.block import START, Block, Cursor, concat_blocks
 from forebay.digests import blake2b
 from forebay.errors import DataError, PlanError
@@ -151,6 +152,7 @@ class _Cache(Operator):
         self._told = False
         self._hold = self._content.enter(self, setup)
         self._lease = setup.ledger.lease(str(node.site))
+        self._errands = Errands()
         self._row = 0
         self._at = START
         self._computing = False
@@ -197,7 +199,7 @@ class _Cache(Operator):
         if self._row >= self._content.rows:
             self._content.refresh()
         try:
-            return self._content.read(self._row, self._layout)
+            return self._content.read(self._row, self._layout, self._errands)
         except Damaged as damage:
             return self._mended(damage)
 
@@ -247,6 +249,7 @@ class _Cache(Operator):
     def close(self) -> None:
         """What was kept stays."""
         super().close()
+        self._errands.stop()
         self._content.leave(self)
         self._lease.release()
 

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from forebay._native import Errands
 from forebay.block import START, Block, Column, Cursor
 from forebay.run.operator import Operator, Setup
 
@@ -69,8 +70,11 @@ class Content(ABC):
         return True
 
     @abstractmethod
-    def read(self, row: int, layout: str) -> Block | None:
-        """Rows from that one on; None if they are not there (any more), Damaged if they are not whole."""
+    def read(self, row: int, layout: str, errands: Errands) -> Block | None:
+        """Rows from that one on; None if they are not there (any more), Damaged if they are not whole.
+
+        A thread that runs `errands` helps where much is read from files.
+        """
 
     @abstractmethod
     def add(self, row: int, block: Block, layout: str, setup: Setup) -> Block:

@@ -17,6 +17,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from forebay._native import Errands
 from forebay.block import START, Block, Cursor
 from forebay.errors import ForebayError, SpillError
 from forebay.run.cached import Content, Damaged, compact, fitting, shared
@@ -134,7 +135,7 @@ class FolderContent(Content):
 
     # Reading.
 
-    def read(self, row: int, layout: str) -> Block | None:
+    def read(self, row: int, layout: str, errands: Errands) -> Block | None:
         """From the file, in memory of its own."""
         with self._mutex:
             if row >= self.rows or self._file is None:
@@ -143,7 +144,7 @@ class FolderContent(Content):
                 return self._waiting.read(row, layout)
             record = self._records[bisect_right(self._starts, row) - 1]
             file = self._file
-        block = self._decoder.block(file, record)
+        block = self._decoder.block(file, record, errands)
         cursor = fitting(record.cursor, record.layout, layout, record.row)
         if block is None:
             raise Damaged(record.row, record.stop, cursor)

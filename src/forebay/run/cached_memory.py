@@ -7,6 +7,7 @@ from bisect import bisect_right
 from dataclasses import dataclass
 from typing import Any
 
+from forebay._native import Errands
 from forebay.block import START, Block, Cursor, RowError, concat_blocks
 from forebay.ledger import Lease, Ledger
 from forebay.run.cached import Content, compact, fitting, shared
@@ -114,7 +115,7 @@ class MemoryContent(Content):
             if lease is not None:
                 lease.note(self._held)
 
-    def read(self, row: int, layout: str) -> Block | None:
+    def read(self, row: int, layout: str, errands: Errands) -> Block | None:
         """A view of what is in memory, or a block read from the file."""
         with self._lock:
             if row >= self.rows:

@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from forebay._native import Errands
 from forebay.block import Block, Cursor, Structure
 from forebay.block.aligned import ALIGN, aligned_empty
 from forebay.errors import DataError, PlanError
@@ -123,11 +124,11 @@ class Decoder:
         # Elements mostly have the structure of those before.
         self._last: tuple[bytes, Structure | None] = (b"", None)
 
-    def block(self, file: OpenFile, record: Record) -> Block | None:
+    def block(self, file: OpenFile, record: Record, errands: Errands) -> Block | None:
         """The block in memory of its own; None if it is not what was written, or its classes are no longer there."""
         place = record.end - record.payload
         payload: Any = aligned_empty((record.payload,), place=place, roomy=True)
-        if read_checked(file.number, place, payload) != record.checksum:
+        if read_checked(file.number, place, payload, errands) != record.checksum:
             return None
         begin = whole(record.structure)
         if record.codec is not None:
