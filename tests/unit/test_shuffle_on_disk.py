@@ -161,3 +161,21 @@ def test_memory_of_large_buffers(tmp_path: Path) -> None:
     assert [count for count, _ in found.values()] == [4_250_000, 20_000]
     too_much = {name: f"{rise / MB:.1f} MiB" for name, (_, rise) in found.items() if rise > budget + ALLOWANCE}
     assert not too_much
+
+
+def test_a_buffer_that_the_forecast_has_in_memory_is_never_on_disk(monkeypatch: pytest.MonkeyPatch) -> None:
+    spilled: list[Any] = []
+
+    class Recorded(SpilledRows):
+        def __init__(self, store: Any) -> None:
+            super().__init__(store)
+            spilled.append(store)
+
+    monkeypatch.setattr(shuffle_buffer, "SpilledRows", Recorded)
+    rows = Dataset.from_generator(lambda: (np.full(250, i, np.float32) for i in range(14_000)))
+    # Arrays that double would for some of these take nearly twice as much as is needed.
+    for size, spills in ((2400, False), (2800, False), (3400, False), (4000, False), (4500, False), (9000, True)):
+        dataset = rows.shuffle(size, seed=1).with_options(fb.Options(memory="10MiB"))
+        assert ("on disk" in str(dataset.memory_report())) == spills
+        assert sum(1 for _ in dataset) == 14_000
+        assert bool(spilled) == spills

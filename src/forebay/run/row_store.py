@@ -13,9 +13,10 @@ _OBJECT = 112
 
 
 class RowStore:
-    """Slots 0, 1, 2 ... of rows with one structure. Grows with the highest slot used."""
+    """Slots 0, 1, 2 ... of rows with one structure. Grows with the highest slot used, up to `most` of them."""
 
-    def __init__(self) -> None:
+    def __init__(self, most: int) -> None:
+        self._most = most
         self._uniform = Uniform()
         self._structure: Structure | None = None
         self._slots: list[_Slots] = []
@@ -26,7 +27,7 @@ class RowStore:
         self._uniform.check(block.structure, block.columns)
         if self._structure is None:
             self._structure = block.structure
-            self._slots = [_Slots() for _ in block.columns]
+            self._slots = [_Slots(self._most) for _ in block.columns]
         for kept, column in zip(self._slots, block.columns):
             kept.put(slots, column)
         self._used = max(self._used, int(slots.max()) + 1)
@@ -57,7 +58,8 @@ class RowStore:
 class _Slots:
     """One column's slots: an array while all rows have one shape, an array of objects once they have not."""
 
-    def __init__(self) -> None:
+    def __init__(self, most: int) -> None:
+        self._most = most
         self._values: NDArray[Any] | None = None
         self._row = 0.0  # Bytes of a row that is an object of its own.
 
@@ -82,7 +84,7 @@ class _Slots:
         ):
             # Filled one by one: NumPy would take equal arrays in a list for one array of higher rank.
             values = np.fromiter(values, object, len(values))
-        self._values = values = _grown(values, int(slots.max()) + 1)
+        self._values = values = _grown(values, int(slots.max()) + 1, self._most)
         if values.dtype != object:
             values[slots] = rows
         else:
@@ -95,9 +97,9 @@ class _Slots:
         return Dense(picked) if picked.dtype != object else column_from_rows(list(picked))
 
 
-def _grown(values: NDArray[Any], least: int) -> NDArray[Any]:
+def _grown(values: NDArray[Any], least: int, most: int) -> NDArray[Any]:
     if least <= len(values):
         return values
-    grown = np.empty((max(least, 2 * len(values)), *values.shape[1:]), values.dtype)
+    grown = np.empty((max(least, min(2 * len(values), most)), *values.shape[1:]), values.dtype)
     grown[: len(values)] = values
     return grown
