@@ -179,3 +179,13 @@ def test_a_buffer_that_the_forecast_has_in_memory_is_never_on_disk(monkeypatch: 
         assert ("on disk" in str(dataset.memory_report())) == spills
         assert sum(1 for _ in dataset) == 14_000
         assert bool(spilled) == spills
+
+
+def test_a_full_buffer_counts_once() -> None:
+    rows = Dataset.from_generator(lambda: (np.full(250 if i < 9000 else 251, i, np.float32) for i in range(14_000)))
+    dataset = rows.shuffle(4000, seed=1).with_options(fb.Options(memory="10MiB"))
+    with iter(dataset) as it:
+        held = [next(iter(it.ledger.holders().values())) / 4000 / (250 * 4 + 8) for _ in it]
+    # From row 9,000 on, rows of another length would have all of it copied: that counts twice, or it goes to disk.
+    assert 1 <= held[4000] < 1.1
+    assert it.ledger.peak <= 10 << 20

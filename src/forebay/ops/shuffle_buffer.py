@@ -216,15 +216,16 @@ class ShuffleBuffer(Operator):
         return block
 
     def _put(self, slots: Indices, rows: Indices, block: Block) -> None:
+        # A buffer that grows is copied once in a while, so that for a moment there are two of it.
+        times = 1 if isinstance(self._store, RowStore) and self._store.settled(block) else 2
         # Before they are there a second time.
-        if isinstance(self._store, RowStore) and not self._lease.ask(2 * (self._store.nbytes + block.nbytes)):
+        if isinstance(self._store, RowStore) and not self._lease.ask(times * (self._store.nbytes + block.nbytes)):
             self._move_to_disk(self._store)
         try:
             self._store.put(slots, Block(block.structure, [*block.columns, Dense(rows)], block.rows))
         except RowError as fault:
             raise self.site.data_error(self._read - block.rows, fault.text) from None
-        # A buffer that grows is copied once in a while, so that for a moment there are two of it.
-        if isinstance(self._store, RowStore) and not self._lease.ask(2 * self._store.nbytes):
+        if isinstance(self._store, RowStore) and not self._lease.ask(times * self._store.nbytes):
             self._move_to_disk(self._store)
 
     def _take(self, places: Indices) -> tuple[Block, Indices]:

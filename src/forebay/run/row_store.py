@@ -45,6 +45,10 @@ class RowStore:
         """About how much of that has been written to."""
         return sum(kept.nbytes * self._used // max(len(kept), 1) for kept in self._slots)
 
+    def settled(self, block: Block) -> bool:
+        """Whether rows like these only take the places of others: nothing grows, so that nothing is copied."""
+        return self._used == self._most and all(kept.takes(column) for kept, column in zip(self._slots, block.columns))
+
     def close(self) -> None:
         """Let go of the rows."""
         self._slots = []
@@ -72,6 +76,14 @@ class _Slots:
             return 0
         return self._values.nbytes + (int(self._row * len(self._values)) if self._values.dtype == object else 0)
 
+    def takes(self, column: Column) -> bool:
+        """Whether its rows can be put into the array as it is."""
+        values = self._values
+        if values is None or values.dtype == object:
+            return values is not None
+        rows = column.values if isinstance(column, Dense) else None
+        return rows is not None and rows.shape[1:] == values.shape[1:] and rows.dtype == values.dtype
+
     def put(self, slots: Indices, column: Column) -> None:
         self._row = max(self._row, _OBJECT + column.nbytes / len(column))
         rows: NDArray[Any] | None = column.values if isinstance(column, Dense) else None
@@ -79,9 +91,8 @@ class _Slots:
         if values is None:
             shape, dtype = (rows.shape[1:], rows.dtype) if rows is not None else ((), np.dtype(object))
             values = np.empty((0, *shape), dtype)
-        if values.dtype != object and (
-            rows is None or rows.shape[1:] != values.shape[1:] or rows.dtype != values.dtype
-        ):
+        self._values = values
+        if not self.takes(column):
             # Filled one by one: NumPy would take equal arrays in a list for one array of higher rank.
             values = np.fromiter(values, object, len(values))
         self._values = values = _grown(values, int(slots.max()) + 1, self._most)
