@@ -84,7 +84,15 @@ class TransferError(DataError):
 
 
 class SpillError(ForebayError):
-    """What does not fit into memory cannot be written to disk either."""
+    """What does not fit into memory cannot be written to disk either. `step` is the one that met it, if one did."""
+
+    step: str | None = None
+
+    def met_by(self, step: str) -> None:
+        """Say which step it was, unless one is named that is nearer."""
+        if self.step is None:
+            self.step = step
+            self.args = (f"{step}: {self.args[0]}", *self.args[1:])
 
 
 class FunctionError(ForebayError):

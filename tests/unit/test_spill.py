@@ -125,9 +125,21 @@ def stream(rows: int) -> Dataset[Any]:
 def test_a_limit_holds_and_leaves_the_count_right(size: int | None) -> None:
     options = fb.Options(memory=50_000, spill_limit=100_000)
     it = iter(stream(1000).shuffle(size, seed=1).with_options(options))
-    with pytest.raises(SpillError, match=r"spill_limit is 100,000 bytes; [\d,]+ are in use and [\d,]+ more are needed"):
+    with pytest.raises(
+        SpillError, match=r"spill_limit is 100,000 bytes; [\d,]+ are in use and [\d,]+ more are needed"
+    ) as error:
         list(it)
     it.close()
+    assert error.value.step is not None
+    assert error.value.step.startswith("shuffle at test_spill.py:")
+    assert str(error.value).startswith(f"{error.value.step}: Options.spill_limit")
+
+
+def test_whoever_has_no_room_on_disk_is_named_whatever_comes_behind() -> None:
+    options = fb.Options(memory=50_000, spill_limit=100_000)
+    dataset = stream(1000).shuffle(5, seed=1).cache().map(lambda x: x, num_parallel_calls=2).batch(4).prefetch(2)
+    with pytest.raises(SpillError, match=r"^cache at test_spill.py:\d+: Options.spill_limit is"):
+        list(dataset.with_options(options))
 
 
 def test_a_limit_may_be_a_part_of_the_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -152,10 +164,11 @@ for size in (None, 1000):
     try:
         list(rows.shuffle(size).with_options(fb.Options(memory=50_000)))
     except fb.SpillError as error:
-        print(str(error).partition(":")[0].partition(" ")[2])
+        step, line, said, _ = str(error).split(":")[:4]
+        print(step, said.partition(" bytes ")[2])
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=300)
-    assert done.stdout == "bytes could not be spilled to disk\n" * 2
+    assert done.stdout == "shuffle at <string> could not be spilled to disk\n" * 2
     assert resource.getrlimit(resource.RLIMIT_FSIZE)[0] != 200_000
 
 

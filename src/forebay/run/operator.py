@@ -7,7 +7,7 @@ from typing import Any
 
 from forebay._native import Errands
 from forebay.block import Block, Cursor, Indices
-from forebay.errors import ClosedError, DataError, FileError, ForebayError, FunctionError
+from forebay.errors import ClosedError, DataError, FileError, ForebayError, FunctionError, SpillError
 from forebay.ledger import Lease, Ledger
 from forebay.remote_run import RemoteRun, current
 from forebay.run.gate import Gate
@@ -138,7 +138,11 @@ class Operator(ABC):
     def begin(self, cursor: Cursor, epoch: int) -> int:
         """``seek``, after which nothing is left of an error that was waiting. Readers call this."""
         self._pending = None
-        return self.seek(cursor, epoch)
+        try:
+            return self.seek(cursor, epoch)
+        except SpillError as error:
+            error.met_by(str(self.site))
+            raise
 
     @abstractmethod
     def seek(self, cursor: Cursor, epoch: int) -> int:
@@ -154,7 +158,11 @@ class Operator(ABC):
             raise ClosedError(f"{self.site} is closed")
         meter = self.meter
         began = time.perf_counter()
-        block = self.pull()
+        try:
+            block = self.pull()
+        except SpillError as error:
+            error.met_by(str(self.site))
+            raise
         meter.seconds += time.perf_counter() - began
         if block is not None:
             size = block.nbytes
