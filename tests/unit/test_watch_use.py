@@ -1,6 +1,7 @@
 """Using ``fb.watch``: who counts steps and epochs, what it tells of objects, pictures, misuse."""
 
 import io
+import re
 import threading
 from pathlib import Path
 from typing import Any
@@ -138,6 +139,9 @@ def test_too_short_a_run_is_unclear() -> None:
     text = io.StringIO()
     w.report(text)
     assert "too few steps" in text.getvalue()
+    assert "1 steps; the first" not in text.getvalue()
+    assert "slope" not in text.getvalue()
+    assert "confidence" not in text.getvalue()
 
 
 def test_a_rise_too_small_for_a_leak_is_told_for_what_it_would_come_to() -> None:
@@ -215,6 +219,16 @@ def test_plot(tmp_path: Path) -> None:
     drawn = (tmp_path / "memory.svg").read_text()
     assert drawn.count("<!-- steps -->") == 1
     assert "without buffers of datasets" in drawn
+
+
+def test_a_plot_does_not_make_much_of_little(tmp_path: Path) -> None:
+    with fb.watch(types=False) as w:
+        for _ in range(40):
+            w.step()
+    assert w.verdict.peak - w.verdict.baseline < 1 << 20
+    w.plot(tmp_path / "memory.svg")
+    drawn = re.findall(r'id="ytick_\d+".*?<!-- (\d+(?:\.\d+)?) -->', (tmp_path / "memory.svg").read_text(), re.DOTALL)
+    assert float(drawn[-1]) - float(drawn[0]) > 8
 
 
 def test_plot_into_what_is_no_file() -> None:

@@ -9,6 +9,8 @@ from forebay.observe.judge import Readings
 from forebay.observe.verdict import Verdict
 
 _MIB = 1 << 20
+# Less would have what heaps do by themselves look like a cliff.
+_LEAST_SPAN = 16.0
 _COLOURS = {"plateau": "tab:green", "growth": "tab:blue", "leak": "tab:red", "unclear": "tab:gray"}
 
 
@@ -51,6 +53,10 @@ def plot(path: str | PathLike[str], verdict: Verdict, readings: Readings, childr
             axes.plot(at, children.low / _MIB, color="tab:purple", label="child processes")
     for mark in marks if len(marks) <= 100 else []:
         axes.axvline(mark - 0.5, color="black", linestyle=":", linewidth=0.6)
+    low, high = axes.get_ylim()
+    if high - low < _LEAST_SPAN:
+        low = max(0.0, (low + high - _LEAST_SPAN) / 2)
+        axes.set_ylim(low, low + _LEAST_SPAN)
     axes.set_xlabel(f"{verdict.unit}s")
     axes.set_ylabel("memory, MiB")
     axes.set_title(f"{verdict.kind}: {verdict.reason}", fontsize=10, wrap=True)

@@ -42,7 +42,7 @@ def _figures(verdict: Verdict) -> list[tuple[str, str]]:
     slope = f"{size(verdict.bytes_per_step)} per {unit}"
     if verdict.bytes_per_epoch is not None:
         slope += f", {size(verdict.bytes_per_epoch)} per epoch"
-    run = f"{verdict.steps:,} {unit}s"
+    run = f"{verdict.steps:,} {unit}{'s' * (verdict.steps != 1)}"
     if verdict.epochs:
         run += f", {verdict.epochs:,} epoch{'s' * (verdict.epochs != 1)}"
     if unit == "sample":
@@ -56,6 +56,9 @@ def _figures(verdict: Verdict) -> list[tuple[str, str]]:
         ("confidence", f"{min(verdict.confidence, 0.9999):.2%}"),
         ("run", f"{run}; the first {verdict.warm_up:,} count as warm-up"),
     ]
+    if not verdict.confidence:
+        # Too short a run has neither, and zeros would look like findings.
+        del figures[1:3]
     if verdict.kind == "leak" and verdict.bytes_per_step > 0:
         left = int(verdict.free / verdict.bytes_per_step)
         figures.append(("at this rate", f"the {size(verdict.free)} still free are used up after {left:,} {unit}s more"))
@@ -84,7 +87,7 @@ def _grown(verdict: Verdict) -> list[str]:
         return ["", "Processes that grew:", *_table(rows)]
     if verdict.types:
         rows = [(each.name, f"{each.count:+,} objects, +{size(each.bytes)}") for each in verdict.types]
-        lines += ["", "Python objects that there are more of:", *_table(rows)]
+        lines += ["", "Python objects that take more memory:", *_table(rows)]
     if verdict.holders:
         rows = [
             (each.name, f"{each.before:,} to {each.length:,} items" + (f", in {each.stage}" if each.stage else ""))
