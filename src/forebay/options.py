@@ -1,6 +1,7 @@
 """Settings of a pipeline that never change what it produces."""
 
 import os
+from collections.abc import Iterator
 from dataclasses import dataclass, field, fields, is_dataclass, replace
 from typing import Any, TypeVar
 
@@ -13,8 +14,18 @@ from forebay.sizes import parse_size
 O = TypeVar("O")  # noqa: E741 - any of the classes below
 
 
-@dataclass(slots=True)
-class Threading:
+class _Shown:
+    """Printed as what is set: what is not says nothing."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        texts = (f"{name}={value!r}" for name, value in _set_fields(self))
+        return f"{type(self).__name__}({', '.join(texts)})"
+
+
+@dataclass(slots=True, repr=False)
+class Threading(_Shown):
     """How many threads a pipeline may use.
 
     Args:
@@ -27,8 +38,8 @@ class Threading:
     max_intra_op_parallelism: int | None = None
 
 
-@dataclass(slots=True)
-class Autotune:
+@dataclass(slots=True, repr=False)
+class Autotune(_Shown):
     """What the tuner may do where a step says AUTOTUNE.
 
     Args:
@@ -40,8 +51,8 @@ class Autotune:
     cpu_budget: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class RemoteOptions:
+@dataclass(frozen=True, slots=True, repr=False)
+class RemoteOptions(_Shown):
     """How files behind URLs are read, and from where.
 
     A request that fails for now (no connection, no answer, a server's error, a body that breaks off) is made again for
@@ -110,8 +121,8 @@ class RemoteOptions:
         return _merged(self, later)
 
 
-@dataclass(slots=True)
-class Options:
+@dataclass(slots=True, repr=False)
+class Options(_Shown):
     """How a dataset runs. No option but ``deterministic=False`` changes its elements or their order.
 
     Args:
@@ -176,6 +187,13 @@ class Options:
     def merged(self, later: "Options") -> "Options":
         """These options with every field that `later` sets taken from there."""
         return _merged(self, later)
+
+
+def _set_fields(options: Any) -> Iterator[tuple[str, Any]]:
+    for each in fields(options):
+        value = getattr(options, each.name)
+        if value is not None and (not is_dataclass(value) or any(_set_fields(value))):
+            yield each.name, value
 
 
 def _merged(first: O, later: O) -> O:

@@ -98,3 +98,11 @@ def test_counts_may_be_numbers_of_numpy() -> None:
 def test_counts_that_cannot_be(count: Any) -> None:
     with pytest.raises(fb.PlanError, match=r"Options\.block_bytes must be a whole number of at least 1, got"):
         fb.Options(block_bytes=count)
+
+
+def test_options_are_printed_as_what_is_set() -> None:
+    options = fb.Options(memory="1GiB", optimize=False)
+    assert repr(options) == "Options(optimize=False, memory='1GiB')"
+    options.autotune.cpu_budget = 2
+    assert repr(options) == "Options(optimize=False, memory='1GiB', autotune=Autotune(cpu_budget=2))"
+    assert repr(fb.RemoteOptions(retries=0)) == "RemoteOptions(retries=0)"
