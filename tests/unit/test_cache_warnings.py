@@ -16,8 +16,9 @@ def test_random_steps_are_frozen_at_the_first_epoch_with_a_warning() -> None:
     first = list(build())
     with pytest.warns(
         UserWarning, match=r"cache at test_cache_warnings.py:\d+ keeps what map at test_cache_warnings.py:\d+ draws"
-    ):
+    ) as seen:
         dataset = build().cache()
+    assert [each.filename for each in seen] == [__file__]
     assert list(dataset) == first
     assert list(dataset) == first
     with pytest.warns(UserWarning, match="random"):

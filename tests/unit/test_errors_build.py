@@ -220,6 +220,11 @@ def test_the_line_that_is_wrong_raises(build: Callable[[], Any], message: str) -
             lambda ds: ds.shuffle(bufersize=1),
             r"Dataset\.shuffle\(\) got an .* 'bufersize'. Did you mean: 'buffer_size'\?$",
         ),
+        (lambda ds: ds.cache(path="a"), r"Dataset\.cache\(\) got an .* 'path': here that is filename$"),
+        (
+            lambda ds: ds.with_options(memory="1GiB"),
+            r"Dataset\.with_options\(\) got an .* 'memory': write with_options\(fb\.Options\(memory=\.\.\.\)\)$",
+        ),
         (lambda ds: ds.take(n=3), r"Dataset\.take\(\) got an unexpected keyword argument 'n'$"),
         (
             lambda ds: ds.from_csv("a.csv", num_proc=2),

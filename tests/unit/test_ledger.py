@@ -308,6 +308,13 @@ def test_the_forecast_does_not_grow_with_the_data() -> None:
     assert len(str(roomy).splitlines()) == 7
 
 
+def test_the_forecast_says_which_seeds_were_drawn() -> None:
+    dataset = Dataset.range(100).shuffle(50, seed=7).shuffle(10)
+    later, first = (step.step for step in dataset.memory_report().steps[:2])
+    assert "seed=drawn " in later
+    assert "seed=7" in first
+
+
 def test_the_forecast_has_the_numbers_of_rows_on_disk_where_they_are_many() -> None:
     rows = 4_000_000
     for dataset, disk in ((numbers(100, 10), rows * (80 + 32)), (Dataset.range(10 * rows), rows * 16)):

@@ -1,6 +1,7 @@
 """How ``Dataset`` looks from outside, whatever it is put together of."""
 
 from collections.abc import Callable
+from dataclasses import fields
 from functools import update_wrapper
 from inspect import CO_VARKEYWORDS
 from types import FunctionType, MethodType
@@ -12,7 +13,13 @@ R = TypeVar("R")
 
 # What other libraries call their workers, and what else.
 _WORKERS = frozenset({"max_workers", "n_jobs", "num_proc", "num_threads", "num_workers", "workers"})
-_ELSEWHERE = {"drop_last": "drop_remainder", "fn": "map_func", "func": "map_func", "function": "map_func"}
+_ELSEWHERE = {
+    "drop_last": "drop_remainder",
+    "fn": "map_func",
+    "func": "map_func",
+    "function": "map_func",
+    "path": "filename",
+}
 _PADDED = (
     "map() to one length, then batch(); of Examples, batch() and then parse_example() with "
     "FixedLenSequenceFeature(allow_missing=True); of tokens, fb.text.pack() wastes no place on padding"
@@ -106,6 +113,11 @@ def _refuse(function: FunctionType, known: tuple[str, ...], keywords: dict[str, 
     meant = next((one for one in known if one.startswith("num_parallel_")), None) if name in _WORKERS else None
     meant = meant or (_ELSEWHERE[name] if _ELSEWHERE.get(name) in known else None)
     hint = f": here that is {meant}" if meant else ""
+    if "options" in known:
+        from forebay.options import Options
+
+        if any(each.name == name for each in fields(Options)):
+            hint = f": write {function.__name__}(fb.Options({name}=...))"
     if not hint:
         from difflib import get_close_matches
 

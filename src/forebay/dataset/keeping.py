@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 from forebay.dataset.runnable import RunnableDataset
 from forebay.errors import PlanError
 from forebay.plan import Node, caller
+from forebay.plan.site import frames_to_caller
 
 if TYPE_CHECKING:
     from forebay.dataset import Dataset
@@ -71,13 +72,13 @@ class KeepingDataset(RunnableDataset[T_co]):
             text = frozen_text(caller(), drawn[-1]) + (
                 "; without a seed, every run fills the files anew" * bool(unseeded)
             )
-            warnings.warn(text, UserWarning, stacklevel=2)
+            warnings.warn(text, UserWarning, stacklevel=frames_to_caller())
         elif unseeded:
             warnings.warn(
                 f"cache at {caller()} keeps the order that {unseeded[-1].site} draws: without a seed, every run fills "
                 "the files anew. Give it a seed, or put it behind cache()",
                 UserWarning,
-                stacklevel=2,
+                stacklevel=frames_to_caller(),
             )
         return cached
 

@@ -164,8 +164,9 @@ class RunnableDataset(Generic[T_co]):
         sizes = whole_numbers("memory_report", "scales", scales, 1)
         setup = self._setup()
         with in_force(setup.remote):
-            plan = optimise(with_seeds(self.plan, self._run_seeds()), setup.rules)
-            return forecast(plan, setup, sizes, self._element_bytes)
+            seeds = self._run_seeds()
+            plan = optimise(with_seeds(self.plan, seeds), setup.rules)
+            return forecast(plan, setup, sizes, self._element_bytes, seeds)
 
     def _element_bytes(self, node: Node) -> int:
         block = _first_row(_without_shuffles(node), self._setup())

@@ -20,12 +20,13 @@ def explain(logical: Node, optimised: Node, drawn: Collection[int], found: list[
 
 
 def _tree(node: Node, drawn: Collection[int] = ()) -> list[str]:
-    lines = [(_with_drawn(text, drawn), count) for text, count in _lines(node, "  ", "  ")]
+    lines = [(with_drawn(text, drawn), count) for text, count in _lines(node, "  ", "  ")]
     width = max(len(text) for text, _ in lines)
     return [f"{text:<{width}}  {count}" for text, count in lines]
 
 
-def _with_drawn(text: str, drawn: Collection[int]) -> str:
+def with_drawn(text: str, drawn: Collection[int]) -> str:
+    """The line of a step, with a word before a seed that nobody gave."""
     return _SEED.sub(lambda seed: f"seed=drawn {seed[1]}" if int(seed[1]) in drawn else seed[0], text)
 
 

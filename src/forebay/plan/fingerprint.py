@@ -24,6 +24,7 @@ import numpy as np
 
 from forebay.digests import blake2b
 from forebay.plan.made import Unknown, is_constant, is_in_library, is_users, made_of, reduced, stamp
+from forebay.plan.site import frames_to_caller
 
 _WHOLE = 1 << 18  # Arrays up to this size are hashed whole ...
 _WINDOWS, _WINDOW = 64, 1 << 11  # ... larger ones in so many windows of so many bytes.
@@ -39,7 +40,7 @@ def digest(value: Any, contents: bool = False) -> str:
             "run: what cache() or snapshot() keeps on disk is made anew. Make it inside of the function, or give its "
             "class a __reduce__ that says what it is made of",
             UserWarning,
-            stacklevel=2,
+            stacklevel=frames_to_caller(),
         )
     return hasher.result()
 

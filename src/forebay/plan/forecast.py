@@ -1,8 +1,9 @@
 """What a plan will hold in memory and on disk while it runs."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 
+from forebay.plan.explain import with_drawn
 from forebay.plan.node import INFINITE, UNKNOWN, Holding, Node, Sizes
 from forebay.run import Setup
 
@@ -51,13 +52,19 @@ class MemoryReport:
         report = [f"budget {_size(self.budget)} (Options.memory)", *(line.rstrip() for line in table)]
         if max(map(self.memory, self.scales)) > self.budget:
             report.append(
-                "more than the budget: steps will work less far ahead, or spill; if that is too little, it is an error"
+                "more than the budget, which holds all the same: steps work less far ahead, and buffers go to disk; "
+                "only an element larger than the budget is an error"
             )
         return "\n".join(report)
 
 
-def forecast(plan: Node, setup: Setup, scales: Sequence[int], element_bytes: Callable[[Node], int]) -> MemoryReport:
-    """Every step's own account of what it will hold; `element_bytes` tells how large a step's elements are."""
+def forecast(
+    plan: Node, setup: Setup, scales: Sequence[int], element_bytes: Callable[[Node], int], drawn: Collection[int] = ()
+) -> MemoryReport:
+    """Every step's own account of what it will hold.
+
+    `element_bytes` tells how large a step's elements are; `drawn` are the seeds that nobody gave.
+    """
     steps: list[StepForecast] = []
 
     def visit(node: Node, scattered: bool) -> int:
@@ -69,7 +76,7 @@ def forecast(plan: Node, setup: Setup, scales: Sequence[int], element_bytes: Cal
         own = node.element_bytes(*inputs) or element_bytes(node)
         holdings = [_at(node, setup, scale, own, inputs[0] if inputs else own, scattered) for scale in scales]
         steps[place] = StepForecast(
-            f"{node.describe()}",
+            with_drawn(node.describe(), drawn),
             tuple(holding.memory for holding in holdings),
             tuple(holding.disk for holding in holdings),
             holdings[0].why,
