@@ -59,7 +59,7 @@ class DatasetIterator(Generic[T_co]):
         self._plan_lines = lines
         self._setup = setup
         self._go_on_from = go_on_from
-        self._run = Running(setup.parallelism.crew, setup.ledger)
+        self._run = Running(setup.parallelism.crew, setup.ledger, setup.spill)
         self._errors = Errors()
         self._kept = weakref.ref(self._errors)
         # The run is closed with the iterator, at the latest when that is collected or the interpreter ends.
@@ -229,7 +229,8 @@ class DatasetIterator(Generic[T_co]):
         """What every step has done since the iterator began or was last restored, the last step first.
 
         Printed, it is a table: "busy" are seconds of work, on all workers together, and "wait" those in which the step
-        behind was kept waiting by them. Each entry has more to ask for; see ``forebay.run.meter.StageStats``.
+        behind was kept waiting by them. Each entry has more to ask for; see ``forebay.run.meter.StageStats``. What went
+        to disk for want of memory is said below, and is in ``on_disk``, in bytes.
 
         >>> import forebay as fb
         >>> it = iter(fb.Dataset.range(100).batch(10))

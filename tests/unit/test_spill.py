@@ -135,6 +135,17 @@ def test_a_limit_holds_and_leaves_the_count_right(size: int | None) -> None:
     assert str(error.value).startswith(f"{error.value.step}: Options.spill_limit")
 
 
+@pytest.mark.parametrize("size", [None, 500])
+def test_statistics_tell_what_went_to_disk(size: int | None) -> None:
+    dataset = stream(1000).shuffle(size, seed=1)
+    for memory, least, most in (("64MiB", 0, 0), (50_000, 400_000, 2_000_000)):
+        it = iter(dataset.with_options(fb.Options(memory=memory)))
+        for _ in it:
+            assert least <= it.stats().on_disk <= most
+        assert least <= it.stats().on_disk <= most
+        assert ("On disk: up to" in str(it.stats())) == (most > 0)
+
+
 def test_whoever_has_no_room_on_disk_is_named_whatever_comes_behind() -> None:
     options = fb.Options(memory=50_000, spill_limit=100_000)
     dataset = stream(1000).shuffle(5, seed=1).cache().map(lambda x: x, num_parallel_calls=2).batch(4).prefetch(2)

@@ -9,17 +9,19 @@ from forebay.remote_run import RemoteRun
 from forebay.run.crew import Crew
 from forebay.run.operator import Operator
 from forebay.run.reader import Reader
+from forebay.run.spill_room import SpillStore
 from forebay.run.stats import Stats, stats_of
 
 
 class Running:
     """The operators of an iterator, apart from it, so that they can be closed when it is gone."""
 
-    def __init__(self, crew: Crew, ledger: Ledger) -> None:
+    def __init__(self, crew: Crew, ledger: Ledger, spill: SpillStore) -> None:
         self._crew = crew
         self.operator: Operator | None = None
         self._remote: RemoteRun | None = None
         self._ledger = ledger
+        self._spill = spill
         self._began = 0.0
         self._stats = Stats()
 
@@ -41,7 +43,11 @@ class Running:
     def stats(self) -> Stats:
         """Of the operators there are, or of those there were."""
         operator = self.operator  # Whoever asks may be on another thread than the one that closes.
-        return self._stats if operator is None else stats_of(operator)
+        if operator is None:
+            return self._stats
+        stats = stats_of(operator)
+        stats.on_disk = self._spill.peak
+        return stats
 
     def abandon(self) -> None:
         """Have a thread that waits for these operators get an error soon. Closes nothing under its hands."""

@@ -37,6 +37,7 @@ class SpillStore:
         self.limit = limit
         self._lock = threading.Lock()
         self._used = 0
+        self._peak = 0
         # The garbage collector may close a file on a thread that has the lock, so what is given back is only left here.
         self._returned: deque[int] = deque()
 
@@ -51,6 +52,11 @@ class SpillStore:
         """Bytes that may still come."""
         return sys.maxsize if self.limit is None else max(0, self.limit - self.used)
 
+    @property
+    def peak(self) -> int:
+        """The most that was ever there at once."""
+        return self._peak
+
     def reserve(self, nbytes: int) -> None:
         """Count bytes that are about to be written. SpillError if there may not be so many."""
         with self._lock:
@@ -61,6 +67,7 @@ class SpillStore:
                     "needed: raise it, or give the pipeline more memory"
                 )
             self._used = used + nbytes
+            self._peak = max(self._peak, self._used)
 
     def give_back(self, nbytes: int) -> None:
         """Bytes that are no longer on disk."""

@@ -13,10 +13,16 @@ _LONG = 0.1
 
 
 class Stats(list[StageStats]):
-    """One entry per step, the last one first. Printed, it is a table."""
+    """One entry per step, the last one first. Printed, it is a table.
+
+    `on_disk` are the most bytes that all steps together had on disk at once, for want of room in memory.
+    """
+
+    on_disk: int = 0
 
     def __str__(self) -> str:
-        return "\n".join([table(self), *slowest(self), *weak_shuffles(self)])
+        spilled = [f"On disk: up to {self.on_disk / 1e6:,.1f} MB that memory had no room for"] if self.on_disk else []
+        return "\n".join([table(self), *slowest(self), *spilled, *weak_shuffles(self)])
 
 
 def stats_of(operator: Operator, depth: int = 0) -> Stats:
