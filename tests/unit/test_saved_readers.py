@@ -111,3 +111,15 @@ def test_columns_have_readable_names(tmp_path: Path) -> None:
     assert names(Dataset.range(3)) == ["value"]
     assert names(Dataset.range(3).map(lambda x: (x, {"a": x, "b": (x, x)}))) == ["0", "1.a", "1.b.0", "1.b.1"]
     assert names(Dataset.range(3).map(lambda x: {"a.b": x, "a": {"b": x}})) == ["a.b", "a.b_2"]
+
+
+def test_the_program_in_the_docs(tmp_path: Path) -> None:
+    shown = (Path(__file__).parents[2] / "docs" / "memory.md").read_text()
+    code = shown.partition("## Saved datasets in other libraries")[2].partition("```python\n")[2].partition("```")[0]
+    rows = {"image": np.arange(40, dtype=np.uint8).reshape(10, 2, 2)}
+    Dataset.from_tensor_slices(rows).save(tmp_path / "folder", shard_func=lambda row: row["image"][0, 0] % 3)
+    found: dict[str, Any] = {}
+    exec(code.replace('"folder', f'"{tmp_path / "folder"}'), found)
+    assert (found["saved"].count_rows(), found["frame"].collect().height) == (10, 10)
+    assert found["rows"].fetchall() == [(10,)]
+    assert found["images"].shape == (10, 2, 2)
