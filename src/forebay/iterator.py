@@ -301,7 +301,7 @@ class DatasetIterator(Generic[T_co]):
                 raise CursorError(f"the state has version {version}, this Forebay reads version {STATE_VERSION}")
             check_signature(state)
             state = copy.deepcopy(state)  # What the caller does to it later is the caller's business.
-            check_same_plan(state["plan"], self._plan_lines, strict)
+            check_same_plan(state["plan"], self._plan_lines, strict, self._plan)
             seeds, epoch, position = list(map(int, state["seeds"])), int(state["epoch"]), int(state["position"])
             if len(seeds) != len(self._seeds):
                 raise CursorError(

@@ -43,6 +43,9 @@ class Ledger:
         # them here.
         self._returned: deque[int] = deque()
 
+    def __repr__(self) -> str:
+        return f"Ledger({self.budget}, held={self.held})"
+
     @property
     def held(self) -> int:
         """Bytes that buffers hold at the moment."""

@@ -308,6 +308,13 @@ def test_the_forecast_does_not_grow_with_the_data() -> None:
     assert len(str(roomy).splitlines()) == 7
 
 
+def test_a_ledger_is_printed_as_what_it_is() -> None:
+    ledger = Ledger("1MiB")
+    lease = ledger.lease("somebody")
+    lease.note(5)
+    assert repr(ledger) == "Ledger(1048576, held=5)"
+
+
 def test_the_forecast_says_which_seeds_were_drawn() -> None:
     dataset = Dataset.range(100).shuffle(50, seed=7).shuffle(10)
     later, first = (step.step for step in dataset.memory_report().steps[:2])

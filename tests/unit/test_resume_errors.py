@@ -164,7 +164,8 @@ def test_changed_functions_and_data_are_refused_unless_asked_otherwise(
 ) -> None:
     state = saved(there(), 1)
     with pytest.raises(
-        CursorError, match=r"step \d, .*, is not what it was .* function or data has changed.*strict=Fa"
+        CursorError,
+        match=r"step \d, .* at test_resume_errors.py:\d+, is not what it was .* or data has changed.*strict=Fa",
     ):
         resumed(here(), state)
     rest = list(here())[1:]

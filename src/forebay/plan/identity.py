@@ -8,13 +8,18 @@ from forebay.plan.made import file_stamp
 from forebay.plan.node import Node
 
 
+def plan_steps(node: Node) -> list[Node]:
+    """The steps that matter to the rows, sources first."""
+    steps = [step for child in node.chained_inputs() for step in plan_steps(child)]
+    return steps if node.traits.transparent else [*steps, node]
+
+
 def plan_lines(node: Node) -> list[str]:
-    """The plan as text to compare: a line per step that matters to the rows, sources first."""
-    inputs = node.chained_inputs()
-    lines = [line for child in inputs for line in plan_lines(child)]
-    if not node.traits.transparent:
-        indent = len(inputs) if len(inputs) > 1 else ""
-        lines.append(f"{indent}{node.signature()}")
+    """The plan as text to compare: a line for each of ``plan_steps``."""
+    lines = []
+    for step in plan_steps(node):
+        inputs = len(step.chained_inputs())
+        lines.append(f"{inputs if inputs > 1 else ''}{step.signature()}")
     return lines
 
 

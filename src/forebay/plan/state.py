@@ -6,6 +6,8 @@ from typing import Any
 
 from forebay.digests import blake2b
 from forebay.errors import CursorError
+from forebay.plan.identity import plan_steps
+from forebay.plan.node import Node
 
 _DIGEST = re.compile(r"#[0-9a-f]{16}")
 
@@ -47,20 +49,26 @@ def without_digests(line: str) -> str:
     return _DIGEST.sub("", line)
 
 
-def check_same_plan(saved: list[str], here: list[str], strict: bool) -> None:
-    """CursorError that names the first step that differs. Not `strict` overlooks changed functions and data."""
+def check_same_plan(saved: list[str], here: list[str], strict: bool, plan: Node) -> None:
+    """CursorError that names the first step that differs. Not `strict` overlooks changed functions and data.
+
+    `here` are the lines of the plan.
+    """
     for step, (theirs, ours) in enumerate(zip(saved, here)):
         if theirs == ours:
             continue
         plain_theirs, plain_ours = without_digests(theirs), without_digests(ours)
+        where = plan_steps(plan)[step].where
+        there = f" at {where}" if where else ""
         if plain_theirs != plain_ours:
             raise CursorError(
-                f"the state was saved by another dataset: step {step + 1} was {plain_theirs}, here it is {plain_ours}"
+                f"the state was saved by another dataset: step {step + 1} was {plain_theirs}, here it is "
+                f"{plain_ours}{there}"
             )
         if strict:
             raise CursorError(
-                f"step {step + 1}, {plain_ours}, is not what it was when the state was saved: its function or data "
-                "has changed. load_state_dict(state, strict=False) resumes all the same"
+                f"step {step + 1}, {plain_ours}{there}, is not what it was when the state was saved: its function or "
+                "data has changed. load_state_dict(state, strict=False) resumes all the same"
             )
     if len(saved) != len(here):
         longer, has, lacks = (saved, "the saved", "this") if len(saved) > len(here) else (here, "this", "the saved")

@@ -60,7 +60,8 @@ class Saved(Node):
 
     def describe(self) -> str:
         """Where from, and how much."""
-        return f"load({self.path!r}; {self.manifest.rows} elements in {len(self.manifest.files)} files)"
+        files = len(self.manifest.files)
+        return f"load({self.path!r}; {self.manifest.rows:,} elements in {files:,} file{'s' * (files != 1)})"
 
     def signature(self) -> str:
         """What was saved, wherever it lies now."""
