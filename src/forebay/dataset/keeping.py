@@ -33,7 +33,8 @@ class KeepingDataset(RunnableDataset[T_co]):
 
         What was kept belongs to this step. All datasets built on it share it, and it is freed with the last of them
         or by ``clear``. An iteration that stops early leaves a part, which the next one uses and continues.
-        What draws random numbers before this step gives those of the first epoch in all of them.
+        What draws random numbers before this step gives those of the first epoch in all of them; there is a warning,
+        also for a function that plainly draws its own.
 
         Args:
             filename: a folder to keep elements in from one run to the next. Where a step before this one, its files,

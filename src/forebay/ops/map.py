@@ -11,6 +11,7 @@ from forebay.block.dense import Dense
 from forebay.block.objects import Objects
 from forebay.errors import ForebayError, InternalError, PlanError
 from forebay.ops.parallel import Parallel
+from forebay.plan.chance import draws
 from forebay.plan.check import arguments, flag, function, keep_seed
 from forebay.plan.fingerprint import function_name
 from forebay.plan.node import UNKNOWN, Build, Traits
@@ -74,8 +75,8 @@ class Map(Parallel, Skips):
 
     @property
     def redraws(self) -> bool:
-        """A generator is seeded by the epoch too."""
-        return self.rng
+        """A generator is seeded by the epoch too, and one that the function has goes on."""
+        return self.rng or draws(self.map_func)
 
     def seeds(self) -> list[int]:
         """Those of all functions that run in this step."""
