@@ -131,7 +131,7 @@ def test_an_error_in_the_loop_comes_through() -> None:
     assert observers._observers == ()
 
 
-def test_too_short_a_run_is_unclear() -> None:
+def test_too_short_a_run_is_unclear(tmp_path: Path) -> None:
     with fb.watch(types=False) as w:
         w.step()
         assert w.verdict.kind == "unclear"
@@ -142,6 +142,8 @@ def test_too_short_a_run_is_unclear() -> None:
     assert "1 steps; the first" not in text.getvalue()
     assert "slope" not in text.getvalue()
     assert "confidence" not in text.getvalue()
+    w.plot(tmp_path / "memory.svg")
+    assert "<!-- slope -->" not in (tmp_path / "memory.svg").read_text()
 
 
 def test_a_rise_too_small_for_a_leak_is_told_for_what_it_would_come_to() -> None:
@@ -219,6 +221,7 @@ def test_plot(tmp_path: Path) -> None:
     drawn = (tmp_path / "memory.svg").read_text()
     assert drawn.count("<!-- steps -->") == 1
     assert "without buffers of datasets" in drawn
+    assert "<!-- slope -->" in drawn
 
 
 def test_a_plot_does_not_make_much_of_little(tmp_path: Path) -> None:

@@ -42,7 +42,7 @@ def plot(path: str | PathLike[str], verdict: Verdict, readings: Readings, childr
             at = (left.x + 1) * readings.live.steps_per_epoch
             axes.plot(at, left.low / _MIB, "o", color="tab:cyan", markersize=4, label="in use after an epoch")
         after = steps.between(verdict.warm_up)
-        if len(after) and verdict.where == "process":
+        if len(after) and verdict.where == "process" and verdict.confidence:
             middle = float((after.low - verdict.bytes_per_step * after.x).mean())
             line = (verdict.bytes_per_step * after.x + middle) / _MIB
             axes.plot(after.x, line, "--", color="black", linewidth=1, label="slope")
