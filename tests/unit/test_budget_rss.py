@@ -152,6 +152,31 @@ def test_the_highest_mark_is_within_the_budget(budget: int) -> None:
     assert 1 <= workers <= (2 if budget == 32 * MB else 4)
 
 
+SHARED = (
+    MEASURE
+    + """
+def peak(count):
+    options = fb.Options(memory=fb.Ledger(32 * MB))
+    datasets = [
+        rows(6_000, wide(1000)).shuffle(5_000, seed=i).batch(32).prefetch(AUTOTUNE).with_options(options)
+        for i in range(count)
+    ]
+    open("/proc/self/clear_refs", "w").write("5")
+    before = status()["VmRSS"]
+    elements = sum(1 for _ in zip(*datasets, strict=True))
+    print(elements, status()["VmHWM"] - before, options.memory.peak)
+"""
+)
+
+
+@pytest.mark.slow
+def test_pipelines_that_share_a_ledger_stay_within_its_budget() -> None:
+    """Six at once, each on a thread of its own: no heap keeps what buffers took before they went to disk."""
+    elements, grown, held = map(int, python(SHARED + "in_child(lambda: peak(6))", 600).split())
+    assert elements == 188
+    assert grown <= 32 * MB + ALLOWANCE, f"{grown / MB:.1f} MiB, of which {held / MB:.1f} were leased"
+
+
 EPOCHS = (
     MEASURE
     + """

@@ -63,7 +63,7 @@ def test_blocks_come_back_as_they_were(kind: str) -> None:
 @pytest.mark.parametrize("kind", KINDS)
 def test_rows_on_disk_are_those_in_memory(kind: str) -> None:
     rng = np.random.default_rng(1)
-    memory, disk = RowStore(1 << 20), SpilledRows(SpillStore())
+    memory, disk = RowStore(1 << 20, 1 << 30), SpilledRows(SpillStore())
     for start in range(0, 400, 20):
         block = (
             block_of(kind, range(start, start + 20)) if kind != "shape changes" or start else block_of(kind, range(20))

@@ -2,20 +2,28 @@
 
 import mmap
 import sys
+from contextlib import suppress
 
 import numpy as np
 from numpy.typing import NDArray
 
 # References to memory that nobody uses: the list that it is in, the variable, and the count itself.
 _UNUSED = 3
+# Where pages may be larger, those are for arrays from this size on, as in NumPy.
+_HUGE = 1 << 22
 
 
-def own_pages(nbytes: int) -> NDArray[np.uint8]:
+def own_pages(nbytes: int, huge: bool = False) -> NDArray[np.uint8]:
     """Some MiB for a buffer: pages are there from when they are first written to until nobody refers to the array.
 
     The C library's heap would keep them after the first time, and lay the next buffer behind what is in use by then.
+    Those that are `huge` are there sooner, some MiB at once: for what is filled from front to back.
     """
-    return np.frombuffer(mmap.mmap(-1, max(nbytes, 1), mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS), np.uint8)
+    pages = mmap.mmap(-1, max(nbytes, 1), mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+    if huge and nbytes >= _HUGE and hasattr(mmap, "MADV_HUGEPAGE"):
+        with suppress(OSError):  # A system without them.
+            pages.madvise(mmap.MADV_HUGEPAGE)
+    return np.frombuffer(pages, np.uint8)
 
 
 class PagePool:

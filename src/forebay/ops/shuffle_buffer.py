@@ -43,14 +43,14 @@ class ShuffleBuffer(Operator):
         self._pace = Pace(setup.block_bytes, setup.unit)
         self._spill = setup.spill
         self._lease = setup.ledger.lease(str(site))
-        self._store: RowStore | SpilledRows = RowStore(size)
+        self._store: RowStore | SpilledRows = RowStore(size, self._lease.budget)
         self._places: SlotNumbers | None = None
         self._reset(0)
 
     def _reset(self, epoch: int) -> None:
         self._steps = Steps(self._size, self._seed, epoch if self._each_epoch else 0)
         self._let_go()
-        self._store = RowStore(self._size)
+        self._store = RowStore(self._size, self._lease.budget)
         self._places = None  # Where the row of each slot is kept, once rows change slots ...
         self._ahead: Indices = np.empty(0, np.int64)  # ... and where those of the next steps are.
         self._ages = Ages(self._size // _MARKS)

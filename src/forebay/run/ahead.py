@@ -6,6 +6,7 @@ from queue import SimpleQueue
 
 from forebay.block import Block
 from forebay.ledger import Lease
+from forebay.run.cpus import share_heaps
 from forebay.run.leaving import join
 from forebay.run.operator import Operator
 from forebay.run.tracebacks import let_go
@@ -57,6 +58,7 @@ class Ahead:
 
     def start(self) -> None:
         """Begin. Apart from making it, so that whoever is to stop it knows it before there is anything to stop."""
+        share_heaps()
         uninterrupted(self._thread.start)
 
     def take(self) -> Block | None:

@@ -1,8 +1,10 @@
 """How many processors there really are for this process."""
 
+import functools
 import os
 
 from forebay.cgroups import limits
+from forebay.heaps import limit_heaps
 from forebay.system import read_text
 
 _FILES = ("cpu.max", "cpu.cfs_quota_us")
@@ -13,6 +15,12 @@ def available_cpus() -> int:
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     quotas = [quota for file in limits("cpu", *_FILES) if (quota := _quota(file)) is not None]
     return max(1, int(min([cores, *quotas])))
+
+
+@functools.cache
+def share_heaps() -> None:
+    """Before threads are started that make rows: no more heaps than processors."""
+    limit_heaps(max(2, available_cpus()))
 
 
 def _quota(limit: str) -> float | None:

@@ -1,6 +1,5 @@
 """Workers that run one function on many inputs, at the same time and in no particular order."""
 
-import functools
 import threading
 import time
 from abc import ABC, abstractmethod
@@ -12,8 +11,7 @@ from typing import Any, Generic, TypeVar
 
 from forebay._native import queued_seconds
 from forebay.errors import ClosedError, TransferError
-from forebay.heaps import limit_heaps
-from forebay.run.cpus import available_cpus
+from forebay.run.cpus import share_heaps
 from forebay.run.leaving import join
 from forebay.uninterrupted import GLANCE, uninterrupted
 
@@ -22,12 +20,6 @@ Function = Callable[..., R]
 
 # Seconds after which a thread may have had to wait for a processor.
 _SOME_TIME = 0.002
-
-
-@functools.cache
-def _share_heaps() -> None:
-    """Before threads are started that make rows: no more heaps than processors."""
-    limit_heaps(max(2, available_cpus()))
 
 
 class Job(Generic[R]):
@@ -175,7 +167,7 @@ class ThreadExecutor(Executor[R]):
                 self._drop(self._jobs.get_nowait())
 
     def _start(self) -> None:
-        _share_heaps()
+        share_heaps()
         thread = threading.Thread(
             target=self._context.copy().run, args=(self._run,), name=f"forebay {self._name}", daemon=True
         )

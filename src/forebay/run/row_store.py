@@ -1,5 +1,6 @@
 """Rows kept in numbered slots, column by column, to be replaced and read in any order."""
 
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -7,16 +8,23 @@ from numpy.typing import NDArray
 
 from forebay.block import Block, Column, Indices, Structure, Uniform, column_from_rows
 from forebay.block.dense import Dense
+from forebay.block.pages import own_pages
 
 # What a Python object takes up besides its contents, an array above all.
 _OBJECT = 112
+# Arrays that are such a part of the budget, and not small, have pages of their own. One is freed each time that it has
+# grown, and when all rows go to disk: a heap would keep it, and every thread that runs a pipeline has a heap. To have
+# new pages takes as long as to fill them, so this is not for arrays that the budget has room for many times.
+_PART = 32
+_LARGE = 1 << 20
 
 
 class RowStore:
-    """Slots 0, 1, 2 ... of rows with one structure. Grows with the highest slot used, up to `most` of them."""
+    """Slots 0, 1, 2 ... of rows with one structure. Grows with the highest slot used, to `most`, within that budget."""
 
-    def __init__(self, most: int) -> None:
+    def __init__(self, most: int, budget: int) -> None:
         self._most = most
+        self._large = max(_LARGE, budget // _PART)
         self._uniform = Uniform()
         self._structure: Structure | None = None
         self._slots: list[_Slots] = []
@@ -27,7 +35,7 @@ class RowStore:
         self._uniform.check(block.structure, block.columns)
         if self._structure is None:
             self._structure = block.structure
-            self._slots = [_Slots(self._most) for _ in block.columns]
+            self._slots = [_Slots(self._most, self._large) for _ in block.columns]
         for kept, column in zip(self._slots, block.columns):
             kept.put(slots, column)
         self._used = max(self._used, int(slots.max()) + 1)
@@ -62,8 +70,9 @@ class RowStore:
 class _Slots:
     """One column's slots: an array while all rows have one shape, an array of objects once they have not."""
 
-    def __init__(self, most: int) -> None:
+    def __init__(self, most: int, large: int) -> None:
         self._most = most
+        self._large = large
         self._values: NDArray[Any] | None = None
         self._row = 0.0  # Bytes of a row that is an object of its own.
 
@@ -95,7 +104,7 @@ class _Slots:
         if not self.takes(column):
             # Filled one by one: NumPy would take equal arrays in a list for one array of higher rank.
             values = np.fromiter(values, object, len(values))
-        self._values = values = _grown(values, int(slots.max()) + 1, self._most)
+        self._values = values = _grown(values, int(slots.max()) + 1, self._most, self._large)
         if values.dtype != object:
             values[slots] = rows
         else:
@@ -108,9 +117,12 @@ class _Slots:
         return Dense(picked) if picked.dtype != object else column_from_rows(list(picked))
 
 
-def _grown(values: NDArray[Any], least: int, most: int) -> NDArray[Any]:
+def _grown(values: NDArray[Any], least: int, most: int, large: int) -> NDArray[Any]:
     if least <= len(values):
         return values
-    grown = np.empty((max(least, min(2 * len(values), most)), *values.shape[1:]), values.dtype)
+    shape = (max(least, min(2 * len(values), most)), *values.shape[1:])
+    size = prod(shape) * values.itemsize
+    own = size >= large and not values.dtype.hasobject
+    grown: NDArray[Any] = np.ndarray(shape, values.dtype, own_pages(size, huge=True) if own else None)
     grown[: len(values)] = values
     return grown
