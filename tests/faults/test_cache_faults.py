@@ -158,6 +158,52 @@ def test_what_was_mended_stays_mended(tmp_path: Path, caplog: pytest.LogCaptureF
     assert _damaged(build(tmp_path).plan.input.content) == []  # type: ignore[attr-defined]
 
 
+def refuse_writers(folder: Path) -> None:
+    """As in a folder that may only be read, also for root: the lock cannot be had."""
+    (folder / "lock").unlink()
+    (folder / "lock").mkdir()
+
+
+@pytest.mark.parametrize("compression", [None, "zstd", "lz4"])
+def test_damage_is_computed_again_where_nothing_can_be_written(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, compression: Any
+) -> None:
+    assert_right(build(tmp_path, compression=compression))
+    refuse_writers(tmp_path)
+    data = only(tmp_path, "data")
+    size = data.stat().st_size
+    for part in (0.3, 0.6):
+        flip(data, int(size * part))
+    before = data.read_bytes()
+    dataset = build(tmp_path, compression=compression)
+    for _ in range(2):
+        caplog.clear()
+        assert_right(dataset)
+        _, said = caplog.messages  # Of both, once each.
+        assert re.search(r"stays damaged there, .* cannot be written: Is a directory \(.*/lock\)", said)
+    assert data.read_bytes() == before
+
+
+def test_a_damaged_index_of_rows_that_are_all_there_where_nothing_can_be_written(tmp_path: Path) -> None:
+    assert_right(build(tmp_path))
+    refuse_writers(tmp_path)
+    flip(only(tmp_path, "index"), 100)
+    for _ in range(2):
+        assert_right(build(tmp_path))
+
+
+def test_a_part_where_nothing_can_be_written_is_an_error(tmp_path: Path) -> None:
+    """Rows that are to be kept for the first time, and cannot be: what was asked for is not there."""
+    with iter(build(tmp_path)) as it:
+        for _ in range(1500):
+            next(it)
+    refuse_writers(tmp_path)
+    with iter(build(tmp_path)) as it:
+        seen, error = until_error(it)
+    assert 1500 <= len(seen) < ROWS
+    assert isinstance(error, fb.SpillError)
+
+
 def _damaged(content: Any) -> list[int]:
     from forebay.run.cached_record import Decoder
 

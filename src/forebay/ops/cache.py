@@ -10,7 +10,7 @@ from typing import Any
 from forebay._native import Errands
 from forebay.block import START, Block, Cursor, concat_blocks
 from forebay.digests import blake2b
-from forebay.errors import DataError, PlanError
+from forebay.errors import DataError, PlanError, SpillError
 from forebay.plan.changes import KeptPlan
 from forebay.plan.identity import content_key, contents_of_plan, layout
 from forebay.plan.node import Build, Holding, Node, Sizes, Traits
@@ -149,7 +149,7 @@ class _Cache(Operator):
         self._layout = layout
         self._content = node.content
         self._filename = node.filename
-        self._told = False
+        self._told = self._told_unmended = False
         self._hold = self._content.enter(self, setup)
         self._lease = setup.ledger.lease(str(node.site))
         self._errands = Errands()
@@ -218,7 +218,11 @@ class _Cache(Operator):
             blocks.append(block)
             missing -= block.rows
         whole = concat_blocks(blocks).at(damage.cursor)
-        self._content.mend(whole, damage.start, self._layout)
+        try:
+            self._content.mend(whole, damage.start, self._layout)
+        except SpillError as error:
+            # The rows are right all the same. In a folder that is only read, they cost this much in every epoch.
+            self._tell_unmended(error)
         return whole.slice(self._row - damage.start, whole.rows)
 
     def _tell(self, damage: Damaged) -> None:
@@ -226,14 +230,16 @@ class _Cache(Operator):
         if self._told:
             return
         self._told = True
-        # Those who have nothing to log need not wait for it.
-        import logging
-
-        logging.getLogger("forebay").warning(
+        _warn(
             "%s: elements %s to %s in %s do not read back as they were written, and are computed again; others of this "
             "kind are not logged. If that happens more than once, look at the disk",
             *(self.site, f"{damage.start:,}", f"{damage.stop - 1:,}", self._filename),
         )
+
+    def _tell_unmended(self, error: SpillError) -> None:
+        if not self._told_unmended:
+            self._told_unmended = True
+            _warn("%s: what is computed again stays damaged there, and will have to be once more: %s", self.site, error)
 
     def _out(self, block: Block, cursor: Cursor) -> Block:
         state = {"row": self._row, "in": cursor.to_json()}
@@ -252,6 +258,13 @@ class _Cache(Operator):
         self._errands.stop()
         self._content.leave(self)
         self._lease.release()
+
+
+def _warn(text: str, *values: Any) -> None:
+    # Those who have nothing to log need not wait for it.
+    import logging
+
+    logging.getLogger("forebay").warning(text, *values)
 
 
 def _seeds_below(node: Node, inner: bool = True) -> list[int]:

@@ -267,7 +267,17 @@ class FolderContent(Content):
     def finish(self, row: int) -> None:
         """Say that this is all, for good."""
         with self._mutex:
-            if row != self.rows or self.complete or not self.may_grow():
+            if row != self.rows or self.complete:
+                return
+            try:
+                if not self.may_grow():
+                    return
+            except SpillError:
+                if row != self._written:
+                    raise
+                # All rows are there, only an index that says so is not, and cannot be written: whoever reads here
+                # next finds them one by one again.
+                self.complete = True
                 return
             if row != self.rows or self.complete:
                 # Asking for the lock looks at the folder again, which others may have cleared or completed since.
