@@ -348,3 +348,22 @@ def test_the_forecast_knows_caches_batches_slots_and_processes() -> None:
     assert "4 open datasets and of 2 ahead" in steps["interleave"].why
     assert steps["map"].memory == (budget,) * 3
     assert "1 process of some 25 MiB" in steps["map"].why
+
+
+def test_worker_processes_that_outgrow_the_budget_become_fewer() -> None:
+    """They begin with 24 MiB each, of which two fit; with results of 8 MiB each of them takes some 45."""
+    budget = 64 << 20
+    dataset = Dataset.range(1000).map(
+        lambda i: np.full(2 << 20, i, np.float32), num_parallel_calls=4, executor="process"
+    )
+    with iter(dataset.with_options(fb.Options(memory=budget))) as it:
+        for i, array in enumerate(it):
+            assert array[0] == array[-1] == i
+            held = sum(size for owner, size in it.ledger.holders().items() if owner.endswith("(processes)"))
+            # One that ends has to be gone before it no longer counts.
+            if i > 20 and held <= budget:
+                break
+        else:
+            pytest.fail(f"workers still hold {held >> 20} MiB")
+        # Neither were there more of them than could be known to fit before any had told what it takes.
+        assert it.ledger.peak <= budget + (48 << 20)

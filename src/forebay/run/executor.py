@@ -67,6 +67,8 @@ class Executor(ABC, Generic[R]):
     workers: int
     kind: str
     """What the workers are."""
+    worker_bytes = 0
+    """What each takes up by itself."""
     bell: "SimpleQueue[None] | None" = None
     """Where jobs submitted from now on leave a notice when they are done, for whoever waits for any of them."""
     through: bool = False

@@ -67,6 +67,7 @@ class _Leased(Executor[R]):
         self._processes = processes
         self._abandoned = False
         self.workers = processes.workers
+        self.worker_bytes = processes.worker_bytes
 
     def submit(self, *arguments: Any) -> Job[R]:
         """As the processes do."""

@@ -298,7 +298,9 @@ class Stage(Operator, Generic[R]):
         """Whether the budget has room for one more chunk and what will come of it. One is always worked on."""
         if not self._chunks or not self._executor.workers:
             return True
-        if not self._seen and (len(self._chunks) + 1) * UNSEEN > self._lease.budget:
+        # Workers are started for chunks, and have not told what they take up either.
+        unseen = UNSEEN + self._executor.worker_bytes
+        if not self._seen and (len(self._chunks) + 1) * unseen > self._lease.budget:
             return self._awaited()
         more = self._held // len(self._chunks)
         # What a function returns is there beside the copy that is kept of it and the block that is made of copies.

@@ -52,6 +52,8 @@ class Dispatcher:
         """What workers count as. The first is started in any case, others only if there is room for them."""
         self._counted = 0
         self._crowded = False
+        self._most: int | None = None
+        """How many workers the budget has room for, once those there are have outgrown it."""
         self._closing = False
         self._hungry = False
         """Whether the thread sleeps, or is about to, though a worker could have one more task."""
@@ -110,6 +112,7 @@ class Dispatcher:
         lease = ledger.lease(f"{self.name}{ELSEWHERE}")
         lease.note(self._counted)
         self._crowded = False
+        self._most = None
         self.lease = lease
 
     def run(self) -> None:
@@ -138,7 +141,7 @@ class Dispatcher:
                 os.eventfd_read(self._wakeup)
 
     def _dispatch(self) -> None:
-        for surplus in self._children[self.workers :]:
+        for surplus in self._children[self._wanted :]:
             if not surplus.tasks:
                 self._retire(surplus)
         while self.pending and not self._closing:
@@ -158,11 +161,15 @@ class Dispatcher:
                 task.job.finish(None, error, 0.0)
 
     def _has_room(self) -> bool:
-        return self._may_start() or any(child.has_room for child in self._children[: self.workers])
+        return self._may_start() or any(child.has_room for child in self._children[: self._wanted])
+
+    @property
+    def _wanted(self) -> int:
+        return self.workers if self._most is None else min(self.workers, self._most)
 
     def _choose(self) -> Child | None:
         """The worker that has least to do, a new one rather than one that is busy; None if all have enough."""
-        free = [child for child in self._children[: self.workers] if child.has_room]
+        free = [child for child in self._children[: self._wanted] if child.has_room]
         best = min(free, key=lambda child: len(child.tasks), default=None)
         if (best is None or best.tasks) and self._may_start() and self._affords_another():
             best = Child(self._launch)
@@ -173,7 +180,7 @@ class Dispatcher:
         return best
 
     def _may_start(self) -> bool:
-        return len(self._children) < self.workers and not (self._children and self._crowded)
+        return len(self._children) < self._wanted and not (self._children and self._crowded)
 
     def _affords_another(self) -> bool:
         """Whether there is room for one more worker, which will need about as much as the largest there is."""
@@ -189,6 +196,10 @@ class Dispatcher:
         if self.lease is not None and abs(held - self._counted) > _WORTH_COUNTING:
             self._counted = held
             self.lease.note(held)
+            if held > self.lease.budget and self._children:
+                # They were started while there was room, and have grown with what they make. One is always there.
+                most = max(1, self.lease.budget // max(child.memory for child in self._children))
+                self._most = min(most, self._wanted)
 
     def _readable(self, child: Child) -> None:
         if child not in self._children:

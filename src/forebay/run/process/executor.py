@@ -7,7 +7,7 @@ from forebay.errors import PlanError
 from forebay.ledger import Ledger
 from forebay.run.collected import close_when_collected
 from forebay.run.executor import Executor, Function, Job, R
-from forebay.run.process.child import Launch
+from forebay.run.process.child import TYPICAL, Launch
 from forebay.run.process.dispatcher import Describe, Dispatcher
 from forebay.run.process.remote_error import shown_value
 
@@ -26,6 +26,7 @@ class ProcessExecutor(Executor[R]):
     """
 
     kind = "process"
+    worker_bytes = TYPICAL
 
     def __init__(
         self, make: Callable[[], Function[R]], workers: int, name: str, describe: Describe | None = None
