@@ -367,3 +367,15 @@ def test_worker_processes_that_outgrow_the_budget_become_fewer() -> None:
             pytest.fail(f"workers still hold {held >> 20} MiB")
         # Neither were there more of them than could be known to fit before any had told what it takes.
         assert it.ledger.peak <= budget + (48 << 20)
+
+
+@pytest.mark.parametrize("size", [2000, 5000, 7000])
+def test_a_shuffle_buffer_holds_what_was_forecast(size: int) -> None:
+    """Not up to twice as many slots as it has, for which one that fits would have gone to disk."""
+    dataset = Dataset.from_generator(lambda: (np.full(1000, i, np.float32) for i in range(9000))).shuffle(size, seed=1)
+    dataset = dataset.with_options(fb.Options(memory="64MiB"))
+    (forecast,) = (step.memory[0] for step in dataset.memory_report().steps if step.step.startswith("shuffle"))
+    with iter(dataset) as it:
+        next(it)
+        (held,) = (held for owner, held in it.ledger.holders().items() if owner.startswith("shuffle"))
+    assert held == forecast
