@@ -6,13 +6,16 @@
 #include <time.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <chrono>
 #include <cstdint>
 #include <cstring>
+#include <iterator>
 #include <memory>
 #include <thread>
 #include <utility>
+#include <vector>
 
 #include "bindings.hpp"
 #include "kernels.hpp"
@@ -243,16 +246,29 @@ nb::tuple lock_wait(double nap, std::size_t naps, std::uintptr_t thread, int clo
   return nb::make_tuple(waited.count() > in_line ? waited.count() - in_line : 0.0, in_line, looks, held);
 }
 
-std::size_t place_rows(Words words, unsigned shift, Ints first, IntsOut filled, std::int64_t room, IntsOut places) {
+// How many rows were placed, and how many slots are full.
+nb::tuple place_rows(Words words, unsigned shift, std::int64_t room, IntsOut first, IntsOut filled, Ints free, IntsOut full, IntsOut places) {
   const std::size_t buckets = first.size();
   require(buckets > 0 && (buckets & (buckets - 1)) == 0, "the number of buckets is not a power of two");
   require(filled.size() == buckets, "first and filled differ in length");
   require(places.size() >= words.size(), "places is shorter than words");
+  require(full.size() / 3 >= free.size(), "full is shorter than free");
   require(shift < 64, "shift must be below 64");
+  require(room > 0, "a slot has room for at least one row");
   for (std::size_t i = 0; i < buckets; ++i) require(filled.data()[i] >= 0, "filled must not be negative");
-  Released unlocked;
-  return forebay::place_rows(words.data(), words.size(), shift, first.data(), filled.data(), buckets, room,
-                             places.data());
+  forebay::Slots slots{room, first.data(), filled.data(), buckets, free.data(), free.size()};
+  std::vector<forebay::FullSlot> found(free.size());
+  std::size_t placed = 0;
+  {
+    Released unlocked;
+    placed = forebay::place_rows(words.data(), words.size(), shift, slots, found.data(), places.data());
+  }
+  const std::size_t count = free.size() - slots.free_count;
+  for (std::size_t i = 0; i < count; ++i) {
+    const std::int64_t told[] = {found[i].bucket, found[i].first, found[i].rows};
+    std::copy(std::begin(told), std::end(told), full.data() + 3 * i);
+  }
+  return nb::make_tuple(placed, count);
 }
 
 // Whether all records that are named lie within `size` bytes, with a field of `width` bytes at `offset` in each.
@@ -315,8 +331,8 @@ NB_MODULE(_native, m) {
   m.def("lock_wait", &lock_wait, nb::arg("nap"), nb::arg("naps"), nb::arg("thread"), nb::arg("clock"),
         "Sleep some naps without the interpreter's lock, ask for it, and return for how many seconds others kept it, for how many more no processor was free, behind how many naps the thread whose clock that is had been at work, and behind how many of these it had the lock.");
   m.def("lock_holder", &lock_holder, "A number for the thread that has the interpreter's lock, which is the one that asks; 0 where others cannot be told of it.");
-  m.def("place_rows", &place_rows, nb::arg("words").noconvert(), nb::arg("shift"), nb::arg("first").noconvert(), nb::arg("filled").noconvert(), nb::arg("room"), nb::arg("places").noconvert(),
-        "Find room for rows in the buckets that the bits of their words name; how many there was room for.");
+  m.def("place_rows", &place_rows, nb::arg("words").noconvert(), nb::arg("shift"), nb::arg("room"), nb::arg("first").noconvert(), nb::arg("filled").noconvert(), nb::arg("free").noconvert(), nb::arg("full").noconvert(), nb::arg("places").noconvert(),
+        "Find room for rows in the slots of the buckets that the bits of their words name, taking free ones from the last on for those that are full, whose buckets, first rows and numbers of rows go to full; for how many there was room, and how many slots are full.");
   m.def("scatter_rows", &scatter_rows, nb::arg("rows").noconvert(), nb::arg("places").noconvert(), nb::arg("out").noconvert(),
         "Copy row i to where row places[i] of out is.");
   m.def("gather_rows", &gather_rows, nb::arg("records").noconvert(), nb::arg("stride"), nb::arg("offset"), nb::arg("places").noconvert(), nb::arg("rows").noconvert(),

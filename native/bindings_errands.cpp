@@ -7,11 +7,13 @@
 #include <chrono>
 #include <cstdint>
 #include <memory>
-#include <new>
 #include <tuple>
 #include <utility>
 #include <vector>
 
+#include <unistd.h>
+
+#include "arranged.hpp"
 #include "bindings.hpp"
 #include "errands.hpp"
 #include "read_ahead.hpp"
@@ -43,16 +45,23 @@ class Handed {
 
   bool is_done() { return thread().is_done(*job_); }
 
-  const Kind& finished() {
+  // The job, once it is done; whoever waits may `help` meanwhile.
+  template <class Help>
+  const Kind& finished(std::chrono::milliseconds patience, Help help) {
     while (true) {
       bool done = false;
       {
         Released unlocked;
-        done = thread().finish(*job_, kPatience);
+        help(*job_);
+        done = thread().finish(*job_, patience);
       }
-      if (done) break;
+      if (done) return *job_;
       if (PyErr_CheckSignals() != 0) throw nb::python_error();
     }
+  }
+
+  const Kind& finished() {
+    finished(kPatience, [](Kind&) {});
     raise_file_error(job_->error);
     return *job_;
   }
@@ -106,26 +115,6 @@ Writing write(nb::object errands, int file, std::int64_t offset, Bytes source, I
   return Writing(std::move(errands), std::move(job), source, starts, stops, checksums);
 }
 
-struct ArrangeJob : Job {
-  ArrangeJob(int file, Arrangement wanted, std::vector<std::uint8_t*> blocks, IntsOut& checksums)
-      : file(file), wanted(wanted), blocks(std::move(blocks)), checksums(checksums.data()) {
-    this->wanted.blocks = this->blocks.data();
-  }
-  void run() override {
-    try {
-      error = read_arranged(file, wanted, checksums);
-    } catch (const std::bad_alloc&) {
-      error = ENOMEM;
-    }
-  }
-
-  int file;
-  Arrangement wanted;
-  std::vector<std::uint8_t*> blocks;
-  std::int64_t* checksums;
-  int error = 0;
-};
-
 using Arranging = Handed<ArrangeJob, Ints, Ints, Ints, Ints, std::vector<BytesOut>, IntsOut>;
 
 Arranging read_arranged(nb::object errands, int file, Ints starts, Ints rows, Ints widths, Ints offsets, unsigned known, std::size_t skipped, nb::list blocks, std::size_t block_rows, IntsOut checksums) {
@@ -162,9 +151,26 @@ Arranging read_arranged(nb::object errands, int file, Ints starts, Ints rows, In
       require(offset >= 0 && column <= kept.back().size() && static_cast<std::uint64_t>(offset) <= kept.back().size() - column, "a column does not lie within its block");
     }
   }
-  const Arrangement arrangement{starts.data(), rows.data(), starts.size(), widths.data(), offsets.data(), widths.size(), known, skipped, nullptr, block_rows};
-  auto job = std::make_shared<ArrangeJob>(file, arrangement, std::move(data), checksums);
+  Arrangement arrangement{starts.data(), rows.data(), starts.size(), widths.data(), offsets.data(), widths.size(), known, skipped, std::move(data), block_rows};
+  auto job = std::make_shared<ArrangeJob>(file, std::move(arrangement), checksums.data());
   return Arranging(std::move(errands), std::move(job), starts, rows, widths, offsets, std::move(kept), checksums);
+}
+
+// The order of a part is found in less time than it takes to look up again.
+void arranged(Arranging& arranging) {
+  raise_file_error(arranging.finished(std::chrono::milliseconds(1), [](ArrangeJob& job) { job.help(); }).error());
+}
+
+// Frees what the file takes on the disk, if it has no name: of one that is large, a second or so.
+struct CloseJob : Job {
+  explicit CloseJob(int file) : file(file) {}
+  void run() override { ::close(file); }
+
+  int file;
+};
+
+void close_file(Errands& errands, int file) {
+  if (!errands.add(std::make_shared<CloseJob>(file))) ::close(file);
 }
 
 }  // namespace
@@ -176,7 +182,7 @@ void bind_errands(nb::module_& m) {
       .def_prop_ro("done", &Writing::is_done)
       .def("wait", [](Writing& writing) { writing.finished(); }, "Returns once they have been written. OSError if they could not be.");
   nb::class_<Arranging>(m, "Arranging", "Rows that are being read and put in order.")
-      .def("wait", [](Arranging& arranging) { arranging.finished(); }, "Returns once that has been done. EOFError if the file is too short.");
+      .def("wait", &arranged, "Help until that has been done. EOFError if the file is too short.");
   nb::class_<Errands>(m, "Errands", "A thread that does one thing after another, without the interpreter.")
       .def(nb::init<>())
       .def("read", &read, nb::arg("file"), nb::arg("offset"), nb::arg("data").noconvert(), nb::arg("held"), nb::arg("starts").noconvert(), nb::arg("stops").noconvert(),
@@ -185,6 +191,8 @@ void bind_errands(nb::module_& m) {
            "Have the ranges [starts[i], stops[i]) of source written behind one another from there on, and the CRC-32C of every so many, which are a piece, to checksums.")
       .def("read_arranged", &read_arranged, nb::arg("file"), nb::arg("starts").noconvert(), nb::arg("rows").noconvert(), nb::arg("widths").noconvert(), nb::arg("offsets").noconvert(), nb::arg("known"), nb::arg("skipped"), nb::arg("blocks"), nb::arg("block_rows"), nb::arg("checksums").noconvert(),
            "Have pieces of a file read, each the words of its rows and behind them the values of every column of these widths, and the rows put into blocks in the order of their words, whose first bits are known, without those that are skipped; the CRC-32C of each piece to checksums.")
+      .def("close", &close_file, nb::arg("file"), "Have a file closed.")
+      .def("settle", &Errands::settle, nb::call_guard<Released>(), "Returns once everything that was asked for before is done.")
       .def("stop", &Errands::stop, nb::call_guard<Released>(), "End the thread. What is asked for later starts another.");
 }
 

@@ -150,6 +150,7 @@ WORKLOADS = (
                 "forebay external", BUDGET_MIB + 48, "MiB", "memory above the start", fact="growth_bytes", scale=MIB
             ),
         ),
-        notes="No contender syncs; the file of rows is in the page cache, which the limit does not cover, unless cold.",
+        notes="No contender syncs; the file of rows is in the page cache, which the limit does not cover, unless cold. "
+        "Memory that the machine had given back is there again before each of them begins.",
     ),
 )

@@ -12,8 +12,8 @@ Errands::~Errands() {
   if (elsewhere()) static_cast<void>(shared_.release());
 }
 
-void Errands::add(std::shared_ptr<Job> job) {
-  if (elsewhere()) return;
+bool Errands::add(std::shared_ptr<Job> job) {
+  if (elsewhere()) return false;
   const std::lock_guard<std::mutex> locked(shared_->lock);
   if (!shared_->worker) {
     process_ = ::getpid();
@@ -23,6 +23,7 @@ void Errands::add(std::shared_ptr<Job> job) {
   }
   shared_->jobs.push_back(std::move(job));
   shared_->queued.notify_one();
+  return true;
 }
 
 bool Errands::finish(Job& job, std::chrono::milliseconds patience) {
@@ -56,6 +57,12 @@ bool Errands::withdraw(Job& job) {
   return job.state_ == Job::State::kDone;
 }
 
+void Errands::settle() {
+  if (elsewhere()) return;
+  std::unique_lock<std::mutex> locked(shared_->lock);
+  shared_->done.wait(locked, [&] { return !shared_->worker || (shared_->jobs.empty() && shared_->running == 0); });
+}
+
 void Errands::stop() {
   if (elsewhere()) return;
   std::shared_ptr<Worker> worker;
@@ -67,6 +74,7 @@ void Errands::stop() {
     worker->stopping = true;
     // All of them: another may have been started meanwhile, and be waiting too.
     shared_->queued.notify_all();
+    shared_->done.notify_all();
   }
   worker->thread.join();
 }
@@ -80,11 +88,16 @@ void Errands::Shared::work(const Worker& me) {
     if (me.stopping) return;
     const std::shared_ptr<Job> job = std::move(jobs.front());
     jobs.pop_front();
-    if (job->state_ != Job::State::kQueued) continue;
+    if (job->state_ != Job::State::kQueued) {
+      done.notify_all();  // Somebody may wait for nothing being left.
+      continue;
+    }
     job->state_ = Job::State::kRunning;
+    ++running;
     locked.unlock();
     job->run();
     locked.lock();
+    --running;
     job->state_ = Job::State::kDone;
     done.notify_all();
   }

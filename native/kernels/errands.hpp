@@ -6,6 +6,7 @@
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
+#include <cstddef>
 #include <deque>
 #include <memory>
 #include <mutex>
@@ -36,7 +37,8 @@ class Errands {
   Errands(const Errands&) = delete;
   Errands& operator=(const Errands&) = delete;
 
-  void add(std::shared_ptr<Job> job);
+  // False if there is nobody to do it: in a forked process.
+  bool add(std::shared_ptr<Job> job);
 
   // Whether the job is done, which is waited for no longer than that.
   bool finish(Job& job, std::chrono::milliseconds patience);
@@ -46,6 +48,9 @@ class Errands {
 
   // The job is not wanted any more: whether nobody will write to its memory from now on.
   bool withdraw(Job& job);
+
+  // Returns once nothing is left to do.
+  void settle();
 
   void stop();
 
@@ -60,6 +65,7 @@ class Errands {
     std::condition_variable done;
     std::deque<std::shared_ptr<Job>> jobs;
     std::shared_ptr<Worker> worker;
+    std::size_t running = 0;
 
     void work(const Worker& me);
   };

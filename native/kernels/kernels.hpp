@@ -84,29 +84,6 @@ bool allocate_ahead(int file, std::int64_t offset, std::int64_t size);
 int write_pieces(int file, std::int64_t offset, const std::uint8_t* source, const std::int64_t* starts,
                  const std::int64_t* stops, std::size_t count, std::size_t together, std::int64_t* checksums);
 
-// Pieces of rows in a file, fewer than 2 to the power of 32 in all, and where the rows belong by the order of their words.
-// A piece has the words of all its rows, and behind them their values, column by column.
-struct Arrangement {
-  // Where pieces begin, and how many rows they have.
-  const std::int64_t* starts;
-  const std::int64_t* rows;
-  std::size_t pieces;
-  // The bytes of a row in each column, and where its column begins in a block.
-  const std::int64_t* widths;
-  const std::int64_t* offsets;
-  std::size_t columns;
-  // Bits that all words begin with, and how many of the first rows in order are not wanted.
-  unsigned known;
-  std::size_t skipped;
-  // The others, so many in each but the last.
-  std::uint8_t* const* blocks;
-  std::size_t block_rows;
-};
-
-// Reads all pieces, takes the CRC-32C of each, and puts their rows where they belong; those with the same word as they
-// come. Asks the system for all of them before it reads the first. Returns as read_rows does.
-int read_arranged(int file, const Arrangement& wanted, std::int64_t* checksums);
-
 // Bytes of a file where the system has them, for this process alone: who writes to them writes to copies of their pages.
 struct Mapping {
   void* pages;
@@ -124,11 +101,29 @@ void unmap(const Mapping& mapping) noexcept;
 // Nanoseconds in which the calling thread could have run, had a processor been free; 0 where the system does not tell.
 std::int64_t queued_nanoseconds();
 
-// Finds room for rows in buckets, `buckets` being a power of two: row i belongs to the one that the bits of words[i]
-// from `shift` on name, and places[i] becomes first[bucket] + filled[bucket], which is counted up to `room`.
-// Returns how many rows were placed: all, or those before the first one whose bucket is full.
-std::size_t place_rows(const std::uint64_t* words, std::size_t count, unsigned shift, const std::int64_t* first,
-                       std::int64_t* filled, std::size_t buckets, std::int64_t room, std::int64_t* places);
+// Slots of `room` rows each. A bucket has one, named by the number of its first row in all of them, and how much of it is
+// filled; `free` are those that nobody has.
+struct Slots {
+  std::int64_t room;
+  std::int64_t* first;
+  std::int64_t* filled;
+  std::size_t buckets;  // A power of two.
+  const std::int64_t* free;
+  std::size_t free_count;
+};
+
+// A slot that is full: its bucket, its first row, and how many there are.
+struct FullSlot {
+  std::int64_t bucket;
+  std::int64_t first;
+  std::int64_t rows;
+};
+
+// Finds room for rows: row i belongs to the bucket that the bits of words[i] from `shift` on name, and places[i] becomes
+// the next of its slot. A slot that is full goes to `full`, which has room for as many as are free, and its bucket takes
+// the last of the free ones. Returns how many rows were placed: all, or those before one for which there is no slot.
+std::size_t place_rows(const std::uint64_t* words, std::size_t count, unsigned shift, Slots& slots, FullSlot* full,
+                       std::int64_t* places);
 
 // Copies rows of `width` bytes that lie behind one another, row i to places[i] times the width, or to its target, if it
 // has one: rows that are long enough past the caches.

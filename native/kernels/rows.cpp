@@ -101,13 +101,20 @@ void copy_rows(std::size_t width, std::size_t count, const std::uint8_t* from, s
 
 }  // namespace
 
-std::size_t place_rows(const std::uint64_t* words, std::size_t count, unsigned shift, const std::int64_t* first,
-                       std::int64_t* filled, std::size_t buckets, std::int64_t room, std::int64_t* places) {
-  const std::uint64_t mask = buckets - 1;
+std::size_t place_rows(const std::uint64_t* words, std::size_t count, unsigned shift, Slots& slots, FullSlot* full,
+                       std::int64_t* places) {
+  const std::uint64_t mask = slots.buckets - 1;
   for (std::size_t i = 0; i < count; ++i) {
     const std::uint64_t bucket = (words[i] >> shift) & mask;
-    if (filled[bucket] >= room) return i;
-    places[i] = first[bucket] + filled[bucket]++;
+    std::int64_t& filled = slots.filled[bucket];
+    std::int64_t& first = slots.first[bucket];
+    if (filled >= slots.room) {
+      if (slots.free_count == 0) return i;
+      *full++ = {static_cast<std::int64_t>(bucket), first, filled};
+      first = slots.free[--slots.free_count];
+      filled = 0;
+    }
+    places[i] = first + filled++;
   }
   return count;
 }

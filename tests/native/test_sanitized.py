@@ -8,6 +8,18 @@ import pytest
 
 from native.fuzz import ROOT, build, compiler, corpus
 
+_AHEAD = (
+    "arranged",
+    "crc32c",
+    "errands",
+    "read_ahead",
+    "read_checked",
+    "read_rows",
+    "read_together",
+    "records",
+    "rows",
+)
+
 
 @pytest.mark.skipif(compiler() is None, reason="there is no C++ compiler")
 @pytest.mark.parametrize("portable", [False, True])
@@ -26,7 +38,7 @@ def test_hostile_bytes(tmp_path: Path, portable: bool) -> None:
 @pytest.mark.parametrize("sanitizer", ["thread", "address,undefined"])
 def test_reading_ahead(tmp_path: Path, sanitizer: str) -> None:
     """What a thread and those who ask it have in common."""
-    kernels = [ROOT / "native/kernels" / f"{name}.cpp" for name in ("errands", "read_ahead", "records", "crc32c")]
+    kernels = [ROOT / "native/kernels" / f"{name}.cpp" for name in _AHEAD]
     command = [compiler(), "-std=c++17", "-g", "-O1", f"-fsanitize={sanitizer}", "-pthread"]
     command += [
         f"-I{ROOT / 'native/kernels'}",

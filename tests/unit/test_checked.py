@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from forebay._native import crc32c, map_checked, read_checked
+from forebay._native import Errands, crc32c, map_checked, read_checked
 from forebay.block import Block, Column, RowBuilder
 from forebay.run.packed import Packing, pack, unpack
 from forebay.storage.checked import checksum
@@ -185,3 +185,43 @@ def test_columns_that_do_not_lie_in_their_bytes_are_refused() -> None:
     for rows, some, begin in ((11, data, 0), (10, data[:-1], 0), (10, data, 64), (-1, data, 0)):
         with pytest.raises((TypeError, ValueError)):
             unpack(packing, rows, some, begin)
+
+
+@pytest.mark.parametrize("size", [0, 1, (1 << 20) - 1, 1 << 20, (1 << 20) + 1, (1 << 21) + 8191, PIECE + 5])
+@pytest.mark.parametrize("offset", [0, 4099])
+def test_two_threads_read_what_one_does(tmp_path: Path, size: int, offset: int) -> None:
+    (tmp_path / "file").write_bytes(DATA)
+    errands = Errands()
+    out = np.zeros(size, np.uint8)
+    with (tmp_path / "file").open("rb") as file:
+        # Whoever comes late, or not at all.
+        for _ in range(20):
+            out[:] = 0
+            assert read_checked(file.fileno(), offset, out, errands) == crc32c(DATA[offset : offset + size])
+            assert np.array_equal(out, DATA[offset : offset + size])
+    errands.stop()
+
+
+def test_two_threads_that_come_to_the_end_of_a_file_tell(tmp_path: Path) -> None:
+    (tmp_path / "file").write_bytes(DATA[: 3 << 20])
+    errands = Errands()
+    with (tmp_path / "file").open("rb") as file:
+        assert read_checked(file.fileno(), 5, np.zeros(3 << 20, np.uint8), errands) is None
+    errands.stop()
+
+
+def test_a_forked_process_reads_by_itself(tmp_path: Path) -> None:
+    (tmp_path / "file").write_bytes(DATA)
+    errands = Errands()
+    out = np.zeros(PIECE, np.uint8)
+    with (tmp_path / "file").open("rb") as file:
+        expected = read_checked(file.fileno(), 0, out, errands)
+        child = os.fork()
+        if child == 0:
+            found = read_checked(file.fileno(), 0, out, errands)
+            errands.settle()
+            errands.close(file.fileno())
+            os._exit(0 if found == expected else 1)
+        assert os.waitpid(child, 0)[1] == 0
+        assert read_checked(file.fileno(), 0, out, errands) == expected
+    errands.stop()

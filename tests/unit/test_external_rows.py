@@ -2,6 +2,8 @@
 
 import os
 import threading
+from contextlib import suppress
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -9,6 +11,7 @@ import pytest
 
 import forebay as fb
 from forebay import Dataset
+from forebay.errors import SpillError
 from forebay.run.places import Places
 from forebay.run.spill import SpillFile
 from forebay.run.spill_room import SpillStore
@@ -80,3 +83,37 @@ def test_small_budgets_do_not_make_small_pieces(monkeypatch: pytest.MonkeyPatch)
     assert sorted(found) == list(range(4000))
     # What is left in every bucket at the end is less than a piece.
     assert np.median(pieces) > 30_000
+
+
+def test_large_files_are_freed_before_the_next_is_made(tmp_path: Path) -> None:
+    """The end of an epoch does not wait for it, but whoever needs the disk does."""
+    store = SpillStore(tmp_path)
+    first = SpillFile(store)
+    first.put([bytes(1 << 20)] * 65)
+    first.close()
+    assert store.used == 0
+    second = SpillFile(store)
+    assert sum(name.startswith(str(tmp_path)) for name in open_files()) == 1
+    second.close()
+
+
+def open_files() -> list[str]:
+    found = []
+    for each in os.listdir("/proc/self/fd"):
+        with suppress(OSError):
+            found.append(os.readlink(f"/proc/self/fd/{each}"))
+    return found
+
+
+def test_room_that_is_set_aside_keeps_to_the_limit(tmp_path: Path) -> None:
+    store = SpillStore(tmp_path, 3 << 20)
+    file = SpillFile(store)
+    for _ in range(3):
+        file.put([bytes(1 << 20)])
+    # The disk counts blocks of 512 bytes, and some of its own.
+    assert os.fstat(file.fileno).st_blocks * 512 <= (3 << 20) + (64 << 10)
+    assert os.fstat(file.fileno).st_size == 3 << 20
+    with pytest.raises(SpillError, match="3,145,728 are in use"):
+        file.put([b"x"])
+    file.close()
+    assert store.used == 0

@@ -1,5 +1,7 @@
 """The kernels behind records: every row gets the place that its word names, and comes back from it."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -9,22 +11,34 @@ from forebay._native import gather_rows, place_rows, scatter_rows
 
 
 @given(
-    st.lists(st.integers(0, 2**64 - 1), max_size=60), st.sampled_from([1, 2, 8]), st.integers(0, 63), st.integers(0, 9)
+    words=st.lists(st.integers(0, 2**64 - 1), max_size=60),
+    buckets=st.sampled_from([1, 2, 8]),
+    shift=st.integers(0, 63),
+    room=st.integers(1, 9),
+    spare=st.integers(0, 4),
 )
-def test_places_follow_the_words_until_a_bucket_is_full(words: list[int], buckets: int, shift: int, room: int) -> None:
-    first = np.arange(buckets) * 100
-    filled = np.zeros(buckets, np.int64)
+def test_places_follow_the_words_until_there_is_no_slot(
+    words: list[int], buckets: int, shift: int, room: int, spare: int
+) -> None:
+    first, filled = np.arange(buckets) * 100, np.zeros(buckets, np.int64)
+    free, full = 1000 + 100 * np.arange(spare), np.zeros(3 * spare, np.int64)
     places = np.full(len(words), -1)
-    placed = place_rows(np.array(words, np.uint64), shift, first, filled, room, places)
-    expected, counts = [], [0] * buckets
+    placed, count = place_rows(np.array(words, np.uint64), shift, room, first, filled, free, full, places)
+    slots, counts, left = [100 * bucket for bucket in range(buckets)], [0] * buckets, free.tolist()
+    expected, over = [], []
     for word in words:
         bucket = (word >> shift) % buckets
         if counts[bucket] == room:
-            break
-        expected.append(100 * bucket + counts[bucket])
+            if not left:
+                break
+            over.append([bucket, slots[bucket], room])
+            slots[bucket], counts[bucket] = left.pop(), 0
+        expected.append(slots[bucket] + counts[bucket])
         counts[bucket] += 1
     assert places.tolist() == expected + [-1] * (len(words) - len(expected))
-    assert (placed, filled.tolist()) == (len(expected), counts)
+    assert (placed, count) == (len(expected), len(over))
+    assert (first.tolist(), filled.tolist()) == (slots, counts)
+    assert full.reshape(-1, 3)[:count].tolist() == over
 
 
 @pytest.mark.parametrize("width", [1, 2, 3, 4, 8, 16, 17, 100, 255, 256, 300, 1024, 5000])
@@ -69,13 +83,28 @@ def test_a_field_outside_its_record_is_refused() -> None:
         scatter_rows(rows[:7], places, records)
 
 
-def test_buckets_that_cannot_be_are_refused() -> None:
-    words, places = np.zeros(2, np.uint64), np.zeros(2, np.int64)
-    with pytest.raises(ValueError, match="power of two"):
-        place_rows(words, 0, np.zeros(3, np.int64), np.zeros(3, np.int64), 1, places)
-    with pytest.raises(ValueError, match="differ in length"):
-        place_rows(words, 0, np.zeros(4, np.int64), np.zeros(2, np.int64), 1, places)
-    with pytest.raises(ValueError, match="below 64"):
-        place_rows(words, 64, np.zeros(2, np.int64), np.zeros(2, np.int64), 1, places)
-    with pytest.raises(ValueError, match="shorter"):
-        place_rows(words, 0, np.zeros(2, np.int64), np.zeros(2, np.int64), 1, places[:1])
+@pytest.mark.parametrize(
+    ("other", "message"),
+    [
+        ({"first": np.zeros(3, np.int64), "filled": np.zeros(3, np.int64)}, "power of two"),
+        ({"first": np.zeros(4, np.int64)}, "differ in length"),
+        ({"filled": np.array([0, -1])}, "negative"),
+        ({"shift": 64}, "below 64"),
+        ({"room": 0}, "at least one row"),
+        ({"places": np.zeros(1, np.int64)}, "places is shorter"),
+        ({"full": np.zeros(5, np.int64)}, "full is shorter"),
+    ],
+)
+def test_buckets_that_cannot_be_are_refused(other: dict[str, Any], message: str) -> None:
+    arguments = {
+        "words": np.zeros(2, np.uint64),
+        "shift": 0,
+        "room": 1,
+        "first": np.zeros(2, np.int64),
+        "filled": np.zeros(2, np.int64),
+        "free": np.zeros(2, np.int64),
+        "full": np.zeros(6, np.int64),
+        "places": np.zeros(2, np.int64),
+    }
+    with pytest.raises(ValueError, match=message):
+        place_rows(**(arguments | other))

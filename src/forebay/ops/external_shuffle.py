@@ -33,6 +33,8 @@ _PART = 4
 # Of rows that are put in order at once: there are the part that is given out and the one that is being read, and beside
 # them what is scattered once more, or copies of rows that differ in size.
 _ORDERED = 6
+# Bytes for every row of a part whose order is looked for: its word, its number and its place.
+_ORDERING = 20
 # More to scatter at once only makes pieces larger that are large enough.
 _MOST = 64 << 20
 # A part is scattered once more into pieces of this size, of which few are enough: it is only a little too large.
@@ -40,7 +42,7 @@ _AGAIN = 1 << 20
 
 
 class _Part:
-    """Rows whose words begin with the same bits, in the order they came: first records, then blocks of any kind."""
+    """Rows whose words begin with the same bits, in the order they came: first pieces, then blocks of any kind."""
 
     __slots__ = ("bits", "blocks", "chunks")
 
@@ -71,7 +73,7 @@ class ExternalShuffle(Operator):
     large for the budget is scattered once more. What fits into the budget never goes to disk. After a resume the input
     is read again from its start.
 
-    Rows of one size are written as records, on a thread of their own while the next ones are collected, and read back
+    Rows of one size are written in pieces, on a thread of their own while the next ones are collected, and read back
     while those before are given out. Should rows come that are not like the first ones, all from there on are written
     as blocks.
     """
@@ -169,7 +171,7 @@ class ExternalShuffle(Operator):
         self._layout = layout = Layout.of(first[0][1])
         rows = _drained(first, rest)
         if layout is not None:
-            rows = self._scatter_records(layout, rows, parts)
+            rows = self._scatter_alike(layout, rows, parts)
         waiting: list[Block] = []
         size = 0
         for word, block in rows:
@@ -183,7 +185,7 @@ class ExternalShuffle(Operator):
             self._scatter_blocks(concat_blocks(waiting), parts)
         return parts
 
-    def _scatter_records(
+    def _scatter_alike(
         self, layout: Layout, rows: Iterator[tuple[Words, Block]], parts: list[_Part]
     ) -> Iterator[tuple[Words, Block]]:
         """Scatter rows of that layout. What is left from the first one on that is not."""
@@ -227,9 +229,15 @@ class ExternalShuffle(Operator):
                 waiting.extendleft(reversed(self._split(part)))
             else:
                 if waiting:
-                    waiting[0].chunks.will_need()
+                    self._ask_disk(waiting[0])
                 yield part, skip
                 skip = 0
+
+    def _ask_disk(self, part: _Part) -> None:
+        """Have the disk read what is not in memory, while the parts before are put in order and given out."""
+        assert self._file is not None
+        for place in (*part.chunks, *part.blocks):
+            self._file.will_need(place.offset, place.nbytes)
 
     def _split(self, part: _Part) -> list[_Part]:
         """The same rows in parts of which each is likely to be small enough."""
@@ -265,7 +273,7 @@ class ExternalShuffle(Operator):
             return partial(self._given_blocks, part, skip)
         block_rows = self._pace.grown(layout.width)
         coming = Arranged(part.chunks, self._file, self._errands, layout, part.bits, skip, block_rows, self._pages)
-        self._lease.note(self._pages.nbytes)
+        self._lease.note(self._pages.nbytes + _ORDERING * part.rows)
         return lambda: _handed_out(coming.result())
 
     def _given_blocks(self, part: _Part, skip: int) -> Iterator[Block]:
@@ -306,7 +314,7 @@ class ExternalShuffle(Operator):
             self._file = None
 
     def close(self) -> None:
-        """Free the disk space at once."""
+        """Give the disk space back."""
         self._forget()
         super().close()
 

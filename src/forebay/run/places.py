@@ -30,9 +30,6 @@ class Pages(Protocol):
     def read_into(self, offset: int, out: NDArray[np.uint8], expected: int) -> None:
         """Bytes that were put there. DataError if they are not what was written."""
 
-    def will_need(self, offset: int, size: int) -> None:
-        """Have the system read these bytes from the disk, if they are not in memory, while other work is done."""
-
 
 _FIELDS = len(Place._fields)
 # Long enough that lists of lists stay short, and short enough (10 KiB) for a list of every part of a shuffle.
@@ -63,11 +60,6 @@ class Places:
         self._last.extend(place)
         self.nbytes += place.nbytes
         self.rows += place.rows
-
-    def will_need(self) -> None:
-        """It is about to be gone through: have what is not in memory read meanwhile."""
-        for page in self._pages or ():
-            self._file.will_need(page.offset, page.nbytes)
 
     def __iter__(self) -> Iterator[Place]:
         for page in self._pages or ():

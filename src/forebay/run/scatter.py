@@ -5,6 +5,7 @@ from collections import deque
 import numpy as np
 
 from forebay._native import Errands, place_rows, scatter_rows
+from forebay.block import Indices
 from forebay.block.aligned import ALIGN
 from forebay.block.pages import own_pages
 from forebay.run.layout import Layout, Words
@@ -12,12 +13,8 @@ from forebay.run.pieces import Written
 from forebay.run.places import Place, Places
 from forebay.run.spill import Bytes, SpillFile
 
-_Filled = list[tuple[int, int, int]]
-
 # Buckets beside those that are being filled, for what is on its way to the disk.
 _SPARE = 8
-# Parts of these that are written at once, since larger pieces take the system less time.
-_GROUPS = 4
 
 
 class Scatter:
@@ -51,11 +48,10 @@ class Scatter:
         # The first row of each bucket's slot, and how many are in it.
         self._first = np.arange(buckets, dtype=np.int64) * self._room
         self._filled = np.zeros(buckets, np.int64)
-        self._free = [number * self._room for number in range(buckets, buckets + spare)]
-        # Buckets, with the first and the number of their rows: those that are full, and those that are written.
-        self._at_once = max(1, spare // _GROUPS)
-        self._full: _Filled = []
-        self._writing: deque[tuple[_Filled, Written]] = deque()
+        self._free = np.arange(buckets, buckets + spare, dtype=np.int64) * self._room
+        # What is full: buckets, with the first and the number of their rows.
+        self._full = np.empty((spare, 3), np.int64)
+        self._writing: deque[tuple[Indices, Written]] = deque()
         self._chunks = [Places(file) for _ in range(buckets)]
 
     @property
@@ -69,46 +65,46 @@ class Scatter:
         columns = [each for each in zip(fields, self._widths.tolist(), self._columns) if each[1]]
         start = 0
         while start < len(words):
-            count = place_rows(words[start:], self._shift, self._first, self._filled, self._room, places)
+            count, full = place_rows(
+                words[start:],
+                self._shift,
+                self._room,
+                self._first,
+                self._filled,
+                self._free,
+                self._full.reshape(-1),
+                places,
+            )
             for values, width, slots in columns if count else ():
                 scatter_rows(values[start * width : (start + count) * width], places[:count], slots)
             start += count
-            if start < len(words):
-                self._write((int(words[start]) >> self._shift) & (len(self._first) - 1))
+            if full:
+                self._free = self._free[:-full]
+                self._hand_over(self._full[:full].copy())
+            while self._writing and ((not len(self._free) and start < len(words)) or self._writing[0][1].done):
+                self._written()
 
     def finish(self) -> list[Places]:
         """Write what is left; where everything is, by bucket."""
         left = np.flatnonzero(self._filled)
-        self._full += zip(left.tolist(), self._first[left].tolist(), self._filled[left].tolist())
-        if self._full:
-            self._hand_over()
+        if len(left):
+            self._hand_over(np.stack([left, self._first[left], self._filled[left]], axis=1))
         while self._writing:
             self._written()
         return self._chunks
 
-    def _write(self, bucket: int) -> None:
-        self._full.append((bucket, int(self._first[bucket]), int(self._filled[bucket])))
-        if len(self._full) == self._at_once:
-            self._hand_over()
-        while self._writing and (not self._free or self._writing[0][1].done):
-            self._written()
-        self._first[bucket] = self._free.pop()
-        self._filled[bucket] = 0
-
-    def _hand_over(self) -> None:
-        full, self._full = self._full, []
-        _, first, counts = np.array(full, np.int64).reshape(-1, 3).T
+    def _hand_over(self, full: Indices) -> None:
         # A row of this for every piece.
-        starts = self._starts + np.multiply.outer(first, self._widths)
-        stops = starts + np.multiply.outer(counts, self._widths)
+        starts = self._starts + np.multiply.outer(full[:, 1], self._widths)
+        stops = starts + np.multiply.outer(full[:, 2], self._widths)
         self._writing.append((full, Written(self._file, self._errands, self._slots, starts, stops)))
 
     def _written(self) -> None:
-        filled, written = self._writing[0]
+        full, written = self._writing[0]
         written.result()
         self._writing.popleft()
-        for (bucket, first, rows), offset, checksum in zip(
-            filled, written.offsets.tolist(), written.checksums.tolist()
+        for (bucket, _, rows), offset, checksum in zip(
+            full.tolist(), written.offsets.tolist(), written.checksums.tolist()
         ):
             self._chunks[bucket].append(Place(offset, rows * self._width, rows, checksum, 0))
-            self._free.append(first)
+        self._free = np.concatenate([self._free, full[:, 1]])

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from forebay._native import allocate_ahead, map_checked
+from forebay._native import Errands, allocate_ahead, map_checked
 from forebay.block import Block, Cursor, Indices, Structure
 from forebay.block.aligned import ALIGN, aligned_empty
 from forebay.errors import DataError, SpillError
@@ -37,6 +37,11 @@ _AHEAD = 1 << 20
 _MOST_AHEAD = 1 << 26
 
 
+# To free a large file takes a second for some GiB, which nobody has to wait for at the end of an epoch; only whoever is
+# about to use the disk again.
+_FREED_LATER = 1 << 26
+_freeing = Errands()
+
 # The size of what tells of a block's rows, behind that.
 _LENGTH = struct.Struct("<I")
 Bytes = NDArray[np.uint8]
@@ -48,6 +53,7 @@ class SpillFile:
     """A file of blocks, and of bytes at any place: new and empty. Written by one thread; read by any."""
 
     def __init__(self, store: SpillStore) -> None:
+        _freeing.settle()
         file = _anonymous(_folder(store.folder))
         self._store = store
         self.fileno = file
@@ -286,5 +292,8 @@ def _in_memory(folder: str) -> bool:
 
 
 def _close(store: SpillStore, file: int, size: list[int]) -> None:
-    os.close(file)
+    if size[0] < _FREED_LATER:
+        os.close(file)
+    else:
+        _freeing.close(file)
     store.give_back(size[0])
