@@ -205,9 +205,11 @@ def test_a_part_where_nothing_can_be_written_is_an_error(tmp_path: Path) -> None
 
 
 def _damaged(content: Any) -> list[int]:
+    from forebay._native import Errands
     from forebay.run.cached_record import Decoder
 
-    return [record.row for record in content._records if Decoder().block(content._file, record) is None]
+    errands = Errands()
+    return [record.row for record in content._records if Decoder().block(content._file, record, errands) is None]
 
 
 @pytest.mark.parametrize("with_index", [True, False])

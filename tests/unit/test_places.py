@@ -44,7 +44,7 @@ def test_in_memory_there_are_only_the_last_few() -> None:
 def test_a_changed_page_is_noticed() -> None:
     file = SpillFile(SpillStore())
     places = Places(file)
-    for number in range(100):
+    for number in range(1000):
         places.append(place(number))
     before = os.pread(file.fileno, 1, 100)
     os.pwrite(file.fileno, bytes([before[0] ^ 1]), 100)

@@ -112,6 +112,8 @@ def _on_the_way() -> set[int]:
                     # A copy, which the frame would keep, and with it all that is in it, for as long as it runs.
                     variables.clear()
             frame = frame.f_back
+        # This very call is among them: it would keep itself, and what those it was called by have in their variables.
+        del top
     return found
 
 
