@@ -93,6 +93,26 @@ def test_a_child_process_that_grows_is_a_leak_of_children() -> None:
     assert f"pid {verdict['children'][0]['pid']}" in verdict["text"]
 
 
+def test_worker_processes_that_keep_things_are_never_a_plateau() -> None:
+    verdict = run("""
+        def remember(row, kept=[]):
+            kept.append(np.ones(512))
+            return row
+
+        ds = Dataset.range(8000).map(remember, num_parallel_calls=2, executor="process").batch(64)
+        # One dataset for all epochs: a new one in each would have new workers, which end with what they keep.
+        ds = ds.with_options(fb.Options(memory="1GiB"))
+        with fb.watch() as w:
+            for epoch in range(10):
+                for batch in ds:
+                    pass
+        tell(w)
+        """)
+    assert verdict["kind"] in ("leak", "unclear")
+    assert verdict["where"] == "children"
+    assert "Processes that grew" in verdict["text"]
+
+
 # What looks like a leak
 
 
@@ -133,11 +153,36 @@ def test_a_cache_that_fills_is_growth_within_its_budget() -> None:
         tell(w)
         """)
     assert verdict["kind"] == "growth"
+    assert "it no longer grows" in verdict["reason"]
     assert verdict["budget"] == 100 * MIB
     assert verdict["stages"][0]["name"].startswith("cache at <string>:")
     # Half of the budget; the rest of 92 MiB is on disk.
     assert 40 * MIB < verdict["stages"][0]["peak"] <= 50 * MIB
     assert "may hold 100.0 MiB together (Options.memory)" in verdict["text"]
+
+
+def test_a_cache_says_up_to_where_it_fills() -> None:
+    filling = """
+        def rows():
+            for i in range(1500):
+                yield np.full(8000, i, np.float64)
+
+        ds = Dataset.from_generator(rows).cache().batch(5).with_options(fb.Options(memory="400MiB"))
+        with fb.watch() as w:
+            for step, batch in enumerate(ds):
+                if step == LAST:
+                    break
+            tell(w)
+        """
+    half = run(filling.replace("LAST", "150"))
+    assert half["kind"] == "growth"
+    # Half of the budget, not all of it.
+    assert "it is still filling, and may take 200.0 MiB" in half["reason"]
+    assert "% full" in half["text"]
+    whole = run(filling.replace("LAST", "300"))
+    assert whole["kind"] == "growth"
+    assert "it no longer grows" in whole["reason"]
+    assert "MiB, grows no further" in whole["text"]
 
 
 def test_elements_kept_by_the_loop_are_a_leak_even_behind_a_shuffle_buffer() -> None:

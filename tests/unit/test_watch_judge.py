@@ -235,6 +235,17 @@ def test_too_few_steps() -> None:
     assert follow(series(level(15))).course == "short"
 
 
+def test_what_allocators_keep_beside_a_buffer_that_fills_is_no_leak() -> None:
+    rise = np.arange(400) * 0.1 * MIB
+    memory, rest = series(level(400) + 2 * rise), series(level(400) + rise)
+    steady = series(level(400))
+    # Of what is not kept, all that rises is in the buffer.
+    found = judge(Readings(memory, rest, steady, rest), int(2 * rise[-1]), int(rise[-1]), datasets=True)
+    assert found.kind != "leak"
+    found = judge(Readings(memory, rest, steady, memory), int(2 * rise[-1]), int(rise[-1]), datasets=True)
+    assert (found.kind, found.why) == ("leak", "not in use")
+
+
 # What is in use
 
 

@@ -5,12 +5,12 @@ from dataclasses import dataclass, replace
 
 from forebay.observe.bins import Curve
 from forebay.observe.census import LARGE, Census, grown_types
-from forebay.observe.children import Children
-from forebay.observe.judge import FLOOR, Finding, Judgement, judge, warm_up_end
+from forebay.observe.children import Children, ChildrenCourse
+from forebay.observe.judge import FLOOR, Course, Finding, Judgement, judge, warm_up_end
 from forebay.observe.memory import free_memory
 from forebay.observe.recorder import Recorder, Source
 from forebay.observe.stages import Stages
-from forebay.observe.verdict import HolderGrowth, Kind, TypeGrowth, Verdict, size
+from forebay.observe.verdict import WORTH_A_WORD, HolderGrowth, Kind, StageGrowth, TypeGrowth, Verdict, size
 
 _SURE = 0.9  # Of a plateau, for containers that grew not to matter.
 
@@ -27,6 +27,15 @@ class Evidence:
     lines: tuple[str, ...]
     baseline: int
     final: int
+    shared: int = 0  # How much more is shared at the end: files ...
+    in_shared_memory: int = 0  # ... and what is not in files.
+
+    @property
+    def files(self) -> int:
+        """How much more of files was mapped, at the most."""
+        # What goes to and from worker processes comes and goes, so that only the end tells.
+        most = self.shared if self.stages.workers else max(self.shared, self.recorder.shared_growth)
+        return max(0, most - max(0, self.in_shared_memory))
 
 
 def conclude(evidence: Evidence) -> Verdict:
@@ -34,20 +43,25 @@ def conclude(evidence: Evidence) -> Verdict:
     recorder = evidence.recorder
     readings = recorder.readings()
     stages = evidence.stages
-    judged = judge(readings, recorder.peak - evidence.baseline, stages.peak, stages.budget > 0, stages.workers)
+    grown = recorder.own_peak - evidence.baseline
+    datasets, foreign = stages.budget > 0, evidence.in_shared_memory
+    judged = judge(readings, grown, stages.peak, datasets, stages.workers, foreign)
     steps, epochs = recorder.memory.count, recorder.epochs
     children = evidence.children.growth()
-    below, children_slope = evidence.children.course()
+    below = evidence.children.course()
     looks = evidence.children_curve.x[-1] + 1 if len(evidence.children_curve) else 1.0
     kind: Kind = judged.kind
-    finding, in_children = judged.finding, below is not None and kind != "leak"
-    if below is not None and in_children:
-        kind, finding = "leak", below
+    finding, in_children = judged.finding, False
+    if kind != "leak" and below.leak is not None:
+        kind, finding, in_children = "leak", below.leak, True
+    elif kind in ("plateau", "growth") and below.open is not None:
+        # Nothing of what this process has denies that.
+        kind, finding, in_children = "unclear", below.open, True
     per_step = looks / max(steps, 1)
     line, scale = finding.trend, per_step if in_children else 1.0
     slope = line.slope * scale if line is not None else 0.0
-    types, holders = _grown(evidence.censuses, recorder.peak - evidence.baseline, slope * steps)
-    reason = _reason(judged, in_children, evidence, holders)
+    types, holders = _grown(evidence.censuses, grown, slope * steps)
+    reason = _children_reason(below) if in_children else _reason(judged, evidence, holders)
     if kind == "plateau" and holders and is_doubtful(finding, slope * steps, types):
         kind = "unclear"
         reason = f"{holders[0].name} kept growing, by less than memory goes up and down; a longer run will tell"
@@ -71,10 +85,11 @@ def conclude(evidence: Evidence) -> Verdict:
         holders=holders,
         lines=evidence.lines,
         children=children,
-        children_bytes_per_step=children_slope * per_step,
+        children_bytes_per_step=below.slope * per_step,
         free=free_memory(),
         warm_up=int(warm_up_end(readings.memory)),
         budget=stages.budget,
+        files=evidence.files,
     )
 
 
@@ -118,12 +133,24 @@ def _bytes(types: tuple[TypeGrowth, ...]) -> int:
     return sum(each.bytes for each in types)
 
 
-def _reason(judged: Judgement, in_children: bool, evidence: Evidence, holders: tuple[HolderGrowth, ...]) -> str:
-    if in_children:
+def _children_reason(below: ChildrenCourse) -> str:
+    """Why they leak, or may do so."""
+    if below.leak is not None:
         return "child processes grow steadily, and nothing known will stop them"
+    of = f"a child process grew by {size(below.grown)}"
+    if below.open is None or below.open.course == "short":
+        return f"{of} in too short a time to tell whether it goes on; a longer run will tell"
+    if below.open.course == "slowing":
+        return f"{of}, more and more slowly; a longer run will tell"
+    return f"{of}, unevenly; a longer run will tell whether it goes on"
+
+
+def _reason(judged: Judgement, evidence: Evidence, holders: tuple[HolderGrowth, ...]) -> str:
     course, why = judged.finding.course, judged.why
     stages = evidence.stages
-    most = size(evidence.recorder.peak - evidence.baseline)
+    highest = evidence.recorder.peak - evidence.baseline
+    most = f"of {size(highest)} more at its highest"
+    files = f"{size(evidence.files)} are pages of mapped files" if evidence.files > WORTH_A_WORD else ""
     if judged.kind == "leak" and holders and holders[0].stage is not None:
         return f"memory in use grows steadily, and {holders[0].stage} keeps it, beside its buffer"
     if why == "in use":
@@ -131,13 +158,18 @@ def _reason(judged: Judgement, in_children: bool, evidence: Evidence, holders: t
     if why == "not in use":
         return "memory grows steadily, and neither buffers of datasets nor what allocators keep account for it"
     if why == "buffers":
-        names = ", ".join(stage.name for stage in stages.growth()[:2])
-        ending = "it is still filling" if course != "level" else "it no longer grows"
-        held, budget = size(stages.peak), size(stages.budget)
-        return f"of {most} more at its highest, {held} were the buffer of {names}; {ending}, and may take {budget}"
+        largest = stages.growth()[:2]
+        names = ", ".join(stage.name for stage in largest)
+        also = f", and {files}" if files else ""
+        return (
+            f"{most}, {size(stages.peak)} were the buffer of {names}{also}; {_ending(largest, stages.budget, course)}"
+        )
     if why == "kept":
         workers = ", and pages stay that are shared with worker processes" if stages.workers else ""
-        return f"memory in use is level; of {most} more at its highest, allocators keep what was freed{workers}"
+        also = f"{files}, and " if files and not workers else ""
+        return f"memory in use is level; {most}, {also}allocators keep what was freed{workers}"
+    if why == "shared":
+        return f"{size(evidence.in_shared_memory)} more are shared with other processes; a longer run will tell"
     if why == "little":
         return "memory grows, by no more yet than datasets and allocators come to keep; eight epochs or more will tell"
     if course == "short":
@@ -148,7 +180,21 @@ def _reason(judged: Judgement, in_children: bool, evidence: Evidence, holders: t
         return "memory rose in a few jumps; a longer run will tell whether there are more"
     if judged.kind == "unclear":
         return "memory goes up and down by more than could be told from a leak; a longer run will tell"
+    if evidence.files > max(WORTH_A_WORD, 0.5 * highest):
+        return f"memory in use is level; {most}, {files}, which the system takes back when it needs room"
     grown = evidence.final - evidence.baseline
-    if grown > 4 << 20:
-        return f"memory is {size(grown)} higher than at the start, and no longer grows"
-    return "memory is where it was at the start"
+    if abs(grown) < FLOOR:
+        return f"memory is level, and within {size(FLOOR)} of where it was at the start"
+    if grown < 0:
+        return f"memory is {size(-grown)} lower than at the start, and does not grow"
+    return f"memory is {size(grown)} higher than at the start, and no longer grows"
+
+
+def _ending(largest: Sequence[StageGrowth], budget: int, course: Course) -> str:
+    """Whether buffers still fill, and up to where."""
+    if course == "level" or all(stage.full >= 1 for stage in largest):
+        return "it no longer grows"
+    # A buffer that is half full will be twice as large, unless the budget ends before.
+    whole = sum(stage.peak / stage.full if 0 < stage.full < 1 else stage.peak for stage in largest)
+    unknown = any(stage.full == 0 for stage in largest)
+    return f"it is still filling, and may take {size(budget if unknown else min(whole, budget))}"

@@ -11,18 +11,19 @@ A series *rises lastingly* if, after warm-up (the first epoch if a second has en
 
 That is asked of several series, since none of them is enough:
 
-- *memory*: what is resident. A mark that goes up with every peak and seldom down, which is what the test takes for a
-  trend: it cannot convict alone.
+- *memory*: what is resident, less what came of files and of memory that is shared with other processes. A mark that
+  goes up with every peak and seldom down, which is what the test takes for a trend: it cannot convict alone.
 - *rest*: the same without the buffers of running Forebay datasets.
 - *live*: what allocators say is in use, without what datasets have leased; between two epochs, when these hold nothing,
   it is exact to some KiB.
-- *other*: what is resident without what allocators say they keep, and without what is *shared*: files, and what goes to
-  and from worker processes, which has an end.
+- *other*: what is resident without what allocators say they keep, and without what is *shared*.
+- *shared*: files, which the system takes back when it needs room, and memory shared with others: what goes to and from
+  worker processes of a dataset has an end, and what a program shares by itself leaves the verdict open if it rises.
 
 A **leak** is a lasting rise of *live*: over eight epochs or more, or in a loop without datasets, by as little as
 ``FLOOR``; over fewer by at least ``ALONE``, and within a single one only if *rest* rises with it. Memory that no
-allocator knows of is a leak if *memory*, *rest* and *other* all rise lastingly, by ``ALONE``; nothing else is known
-where allocators cannot be asked.
+allocator knows of is a leak if *memory*, *rest* and *other* all rise lastingly, by ``ALONE``, *other* by more than
+buffers do; nothing else is known where allocators cannot be asked.
 
 If *memory* rises and neither *rest* nor *live* does, or if buffers make up most of the highest growth since the watch
 began, it is **growth** with a known end. If *memory* rises in whatever way while *live* is level, allocators keep what
@@ -47,7 +48,7 @@ _WARM_UP = 0.25
 _EPOCHS = 8  # From so many on, epochs are the groups: the first is warm-up, and seven make a test with some power.
 
 Course = Literal["level", "rising", "slowing", "jumping", "short"]
-Why = Literal["in use", "not in use", "kept", "buffers", "little", "course"]
+Why = Literal["in use", "not in use", "kept", "buffers", "little", "shared", "course"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +66,7 @@ class Series:
 
 @dataclass(frozen=True, slots=True)
 class Readings:
-    """Resident memory, the same without buffers, what is in use, what is neither kept nor shared, what is shared."""
+    """Memory of its own, the same without buffers, what is in use, what is neither kept nor shared, what is shared."""
 
     memory: Series
     rest: Series
@@ -97,7 +98,9 @@ class Judgement:
     why: Why = "course"
 
 
-def judge(readings: Readings, grown: int, held: int, datasets: bool = False, workers: bool = False) -> Judgement:
+def judge(
+    readings: Readings, grown: int, held: int, datasets: bool = False, workers: bool = False, foreign: int = 0
+) -> Judgement:
     """Tell the kind.
 
     Args:
@@ -106,7 +109,17 @@ def judge(readings: Readings, grown: int, held: int, datasets: bool = False, wor
         held: the most that buffers held.
         datasets: whether Forebay datasets ran.
         workers: whether they did so on processes: these take up to a known amount of shared memory.
+        foreign: how much more memory is shared with other processes, files aside.
     """
+    found = _judge(readings, grown, held, datasets)
+    shared = follow(readings.shared) if readings.shared is not None else None
+    if workers or shared is None or shared.trend is None or found.kind not in ("plateau", "growth"):
+        return found
+    shares = shared.course != "level" and foreign > max(FLOOR, 0.25 * shared.trend.rise)
+    return Judgement("unclear", shared, "shared") if shares else found
+
+
+def _judge(readings: Readings, grown: int, held: int, datasets: bool) -> Judgement:
     found = follow(readings.memory)
     rest = follow(readings.rest)
     if found.course == "short":
@@ -119,7 +132,7 @@ def judge(readings: Readings, grown: int, held: int, datasets: bool = False, wor
             return Judgement("leak", leak, "in use")
     other = follow(readings.other) if readings.other is not None else None
     least = min(found.rise, rest.rise)
-    if least >= ALONE and (other is None or _bears_out(other, least)):
+    if least >= ALONE and (other is None or _bears_out(other, least, found.rise - rest.rise)):
         return Judgement("leak", rest if rest.confidence < found.confidence else found, "not in use")
     if (live or rest).course == "rising":
         return Judgement("unclear", live or rest, "little")
@@ -132,25 +145,24 @@ def judge(readings: Readings, grown: int, held: int, datasets: bool = False, wor
         return Judgement("plateau" if found.course == "level" else "unclear", found)
     if live.course == "level" and found.course == "level":
         return Judgement("plateau", live)
-    if surely and _kept(readings, found, other, workers):
+    if surely and _kept(readings, found, other):
         return Judgement("plateau", live, "kept")
     return Judgement("unclear", found)
 
 
-def _bears_out(other: Finding, rise: float) -> bool:
+def _bears_out(other: Finding, rise: float, buffers: float) -> bool:
     """Whether a rise is mostly there without what allocators keep: much of which is not resident, and so noise here."""
     line = other.trend
-    return line is not None and line.p < 0.05 and line.rise >= max(ALONE, _SHARE * rise)
+    return line is not None and line.p < 0.05 and line.rise - max(0.0, buffers) >= max(ALONE, _SHARE * rise)
 
 
-def _kept(readings: Readings, found: Finding, other: Finding | None, workers: bool) -> bool:
+def _kept(readings: Readings, found: Finding, other: Finding | None) -> bool:
     """Whether what allocators keep can be what rises: not if most of the rise is elsewhere, or epochs leave some."""
     assert readings.live is not None
     left = readings.live.epochs.low[1:]
     if 2 <= len(left) < _EPOCHS - 1 and left[-1] - left[0] > 2 * FLOOR:
         return False
-    elsewhere = [other, follow(readings.shared) if readings.shared is not None and not workers else None]
-    risen = sum(max(0.0, each.trend.rise) for each in elsewhere if each is not None and each.trend is not None)
+    risen = 0.0 if other is None or other.trend is None else other.trend.rise
     return found.trend is not None and risen < max(FLOOR, 0.25 * found.trend.rise)
 
 

@@ -35,6 +35,11 @@ class ResidentMemory:
         self.shared = int(shared) * _PAGE
         return int(resident) * _PAGE
 
+    def shared_memory(self) -> int:
+        """What of it is no file: memory that is shared with other processes, or files that are only in memory."""
+        lines = _text("/proc/self/status").splitlines()
+        return sum(1024 * int(line.split()[1]) for line in lines if line.startswith("RssShmem:"))
+
     def close(self) -> None:
         """Close the file; ``read`` is over."""
         if self._file >= 0:

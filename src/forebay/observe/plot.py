@@ -1,5 +1,6 @@
 """The course of memory as a picture."""
 
+import os
 from os import PathLike
 from typing import Any
 
@@ -7,15 +8,20 @@ from forebay.errors import PlanError
 from forebay.observe.bins import Curve
 from forebay.observe.judge import Readings
 from forebay.observe.verdict import Verdict
+from forebay.storage.input_file import file_error
+from forebay.storage.output import check_folder_of
 
 _MIB = 1 << 20
 # Less would have what heaps do by themselves look like a cliff.
 _LEAST_SPAN = 16.0
+_WITHOUT = ("without buffers of datasets", "without mapped files and buffers of datasets")
 _COLOURS = {"plateau": "tab:green", "growth": "tab:blue", "leak": "tab:red", "unclear": "tab:gray"}
 
 
-def plot(path: str | PathLike[str], verdict: Verdict, readings: Readings, children: Curve, marks: list[int]) -> None:
-    """Draw it into a file."""
+def plot(
+    path: str | PathLike[str], verdict: Verdict, steps: Curve, readings: Readings, children: Curve, marks: list[int]
+) -> None:
+    """Draw it into a file; `steps` are readings of resident memory."""
     named = bool(path) if isinstance(path, (str, bytes)) else isinstance(path, PathLike)
     # What can be written to is as good for matplotlib.
     if not named and not hasattr(path, "write"):
@@ -28,15 +34,21 @@ def plot(path: str | PathLike[str], verdict: Verdict, readings: Readings, childr
             "w.plot() draws with matplotlib: pip install matplotlib, or pip install forebay[plot]"
         ) from error
     figure = Figure(figsize=(9, 5), layout="constrained")
+    if named:
+        path = os.fsdecode(path)
+        check_folder_of(path)
+        kinds = figure.canvas.get_supported_filetypes()
+        ending = os.path.splitext(path)[1][1:].lower()
+        if ending and ending not in kinds:
+            raise PlanError(f"plot(path={path!r}): no picture is called .{ending}: use .png, .svg or .pdf")
     axes: Any = figure.subplots()
     colour = _COLOURS[verdict.kind]
-    steps = readings.memory.steps
     if len(steps):
         axes.fill_between(steps.x, steps.low / _MIB, steps.high / _MIB, color=colour, alpha=0.25, linewidth=0)
         axes.plot(steps.x, steps.low / _MIB, color=colour, label="this process")
-        if verdict.stages:
+        if verdict.stages or verdict.mostly_files:
             rest = readings.rest.steps
-            axes.plot(rest.x, rest.low / _MIB, color="tab:orange", label="without buffers of datasets")
+            axes.plot(rest.x, rest.low / _MIB, color="tab:orange", label=_WITHOUT[verdict.mostly_files])
         if readings.live is not None and len(readings.live.epochs):
             left = readings.live.epochs
             at = (left.x + 1) * readings.live.steps_per_epoch
@@ -62,4 +74,9 @@ def plot(path: str | PathLike[str], verdict: Verdict, readings: Readings, childr
     axes.set_title(f"{verdict.kind}: {verdict.reason}", fontsize=10, wrap=True)
     if axes.get_legend_handles_labels()[0]:
         axes.legend(loc="best", fontsize=8)
-    figure.savefig(path)
+    try:
+        figure.savefig(path)
+    except OSError as error:
+        if not named:
+            raise
+        raise file_error(str(path), error) from error

@@ -41,22 +41,29 @@ class Recorder:
         self._held = held
         self._use = use
         self._lock = threading.Lock()  # Iterators on several threads may take steps at once.
-        self.memory, self._rest, self._live, self._other, self._common = (Bins() for _ in range(5))
-        self._epoch_memory, self._epoch_rest = Bins(), Bins()
+        self.memory, self._own, self._rest, self._live, self._other, self._common = (Bins() for _ in range(6))
+        self._epoch_own, self._epoch_rest = Bins(), Bins()
         self._epoch_live, self._epoch_other, self._epoch_common = Bins(), Bins(), Bins()
         self.source = Source.CLOCK
         self._epoch_source = Source.CLOCK
-        self.peak = 0
+        self.peak = self.own_peak = self.shared_peak = 0
+        self.shared_before = 0
         self._clear()
 
+    def begin(self) -> int:
+        """Take what there is now as where all growth begins; resident memory."""
+        before = self.peak = self.own_peak = self._read()
+        self.shared_before = self.shared_peak = self._shared()
+        return before
+
     def _clear(self) -> None:
-        for bins in (self.memory, self._rest, self._live, self._other, self._common):
+        for bins in (self.memory, self._own, self._rest, self._live, self._other, self._common):
             bins.clear()
         self._clear_epochs()
         self._begin_epoch()
 
     def _clear_epochs(self) -> None:
-        for bins in (self._epoch_memory, self._epoch_rest):
+        for bins in (self._epoch_own, self._epoch_rest):
             bins.clear()
         for bins in (self._epoch_live, self._epoch_other, self._epoch_common):
             bins.clear()
@@ -79,18 +86,22 @@ class Recorder:
                 self.source = source
                 self._clear()
             now = self._read()
-            rest = now - self._held()
+            shared = self._shared()
+            # Where nobody tells what is in use, what is shared has to be judged with the rest.
+            own = now if self._use is None else now - shared + self.shared_before
+            rest = own - self._held()
             self.memory.add(now)
+            self._own.add(own)
             self._rest.add(rest)
-            self.peak = max(self.peak, now)
-            self._low, self._high = min(self._low, now), max(self._high, now)
+            self.peak, self.own_peak = max(self.peak, now), max(self.own_peak, own)
+            self.shared_peak = max(self.shared_peak, shared)
+            self._low, self._high = min(self._low, own), max(self._high, own)
             self._rest_low, self._rest_high = min(self._rest_low, rest), max(self._rest_high, rest)
             if self._use is not None:
                 self._use.look()
                 if self._after:
                     self._settle(self._use)
                 self._live.add(self._use.live)
-                shared = self._shared()
                 self._other.add(now - shared - self._use.kept)
                 self._common.add(shared)
 
@@ -106,7 +117,7 @@ class Recorder:
                     self._clear_epochs()
             if since == 0:
                 return
-            self._epoch_memory.add_range(self._low, self._high)
+            self._epoch_own.add_range(self._low, self._high)
             self._epoch_rest.add_range(self._rest_low, self._rest_high)
             self._begin_epoch()
             self._last = self.memory.count
@@ -134,9 +145,14 @@ class Recorder:
         self._after = False
 
     @property
+    def shared_growth(self) -> int:
+        """How much more was shared, at the most, than in the beginning."""
+        return self.shared_peak - self.shared_before
+
+    @property
     def epochs(self) -> int:
         """How many have ended."""
-        return self._epoch_memory.count
+        return self._epoch_own.count
 
     @property
     def steps_per_epoch(self) -> float:
@@ -146,7 +162,7 @@ class Recorder:
     def readings(self) -> Readings:
         """All series so far."""
         with self._lock:
-            memory, rest = self._series(self.memory, self._epoch_memory), self._series(self._rest, self._epoch_rest)
+            memory, rest = self._series(self._own, self._epoch_own), self._series(self._rest, self._epoch_rest)
             if self._use is None:
                 return Readings(memory, rest)
             if self._after:

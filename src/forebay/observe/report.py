@@ -1,7 +1,7 @@
 """A verdict in words that need no other knowledge."""
 
 from forebay.observe.judge import FLOOR
-from forebay.observe.verdict import Verdict, size
+from forebay.observe.verdict import WORTH_A_WORD, Verdict, size
 
 _LONG_RUN = 1_000_000
 _WARM = 10_000  # Before so many steps, small rises are those of programs that settle.
@@ -26,7 +26,8 @@ def report(verdict: Verdict) -> str:
             [
                 (
                     stage.name,
-                    f"up to {size(stage.peak)}" + (", full" if stage.full >= 1 else f", {stage.full:.0%} full"),
+                    f"up to {size(stage.peak)}, "
+                    + ("grows no further" if stage.full >= 1 else f"{stage.full:.0%} full"),
                 )
                 for stage in verdict.stages[:5]
             ]
@@ -67,6 +68,10 @@ def _figures(verdict: Verdict) -> list[tuple[str, str]]:
         figures.append(
             ("at this rate", f"{rise} in {_LONG_RUN:,} {unit}s; under {size(FLOOR)} in a run, heaps do that too")
         )
+    if verdict.files > WORTH_A_WORD:
+        figures.append(
+            ("files", f"up to {size(verdict.files)} more mapped, which the system takes back when it needs room")
+        )
     if verdict.children:
         now = sum(child.last for child in verdict.children)
         more = f", {size(verdict.children_bytes_per_step)} per {unit}" if verdict.children_bytes_per_step else ""
@@ -105,12 +110,19 @@ def _advice(verdict: Verdict) -> list[str]:
             f"Nothing in a run of this length. Before a much longer one, watch until that rate comes to {size(FLOOR)}:",
             "what still rises then is called a leak.",
         ]
+    if verdict.kind == "plateau" and verdict.mostly_files:
+        return ["Nothing. Pages of mapped files stay in memory for as long as nobody else needs the room."]
     if verdict.kind == "plateau":
         return ["Nothing. Memory that stays high after a peak is kept by the allocator, which uses it again."]
     if verdict.kind == "growth":
         return [
             "Nothing, if it fits. A buffer takes its size times the bytes of an element, and grows no further.",
             "If it is too much: give the step a smaller buffer, or put it before steps that make elements larger.",
+        ]
+    if verdict.kind == "unclear" and verdict.where == "children":
+        return [
+            "Watch for some seconds more. Processes are looked at twenty times a second at the most, and can be judged",
+            "after thirty times.",
         ]
     if verdict.kind == "unclear":
         return ["Watch a longer run, if possible of eight epochs or more."]

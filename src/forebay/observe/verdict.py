@@ -4,6 +4,8 @@ from dataclasses import dataclass
 from typing import Literal
 
 Kind = Literal["plateau", "growth", "leak", "unclear"]
+# Of files in memory; starting a thread or loading a module brings some of their own.
+WORTH_A_WORD = 8 << 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,6 +99,7 @@ class Verdict:
         free: memory that can still be taken before the machine or container has no more.
         warm_up: the first step that counted for the slope.
         budget: what buffers of the datasets that ran may hold together (``Options.memory``); 0 if none ran.
+        files: how much more of files was mapped, at the most, than when the watch began; the system takes that back.
     """
 
     kind: Kind
@@ -122,11 +125,17 @@ class Verdict:
     free: int = 0
     warm_up: int = 0
     budget: int = 0
+    files: int = 0
 
     @property
     def growth(self) -> int:
         """By how much this process has grown since the watch began."""
         return self.final - self.baseline
+
+    @property
+    def mostly_files(self) -> bool:
+        """Whether most of the growth at its highest was files."""
+        return self.files > max(WORTH_A_WORD, 0.5 * (self.peak - self.baseline))
 
 
 def size(count: float) -> str:

@@ -32,7 +32,7 @@ from forebay.run.observers import Observed
 from forebay.uninterrupted import uninterrupted
 
 _INTERVAL = 0.05  # Seconds between two looks of the thread.
-_CHILDREN_SHARE = 0.02  # Of a processor's time, for looking at child processes ...
+_CHILDREN_SHARE = 0.01  # Of a processor's time, for looking at child processes ...
 _CENSUS_SHARE = 0.01  # ... and for counting objects.
 
 
@@ -57,7 +57,7 @@ class Watch:
         self._thread = threading.Thread(target=self._look_around, name="forebay watch", daemon=True)
         self._hook = _Hook(self._recorder, self._stages, self._epoch_ends)
         self._began = 0.0
-        self._baseline = 0
+        self._baseline = self._shared_memory = 0
         self._verdict: Verdict | None = None
         self._state = "new"
 
@@ -65,13 +65,14 @@ class Watch:
         if self._state != "new":
             raise PlanError("a watch is for one run: call fb.watch() again")
         self._state = "running"
-        self._children.read()
+        self._children.look()
         if self._allocations is not None:
             self._allocations.begin()
         self._count_objects()
         self._began = time.monotonic()
         # Last of all, so that what the watch itself needs is not counted.
-        self._baseline = self._recorder.peak = self._memory.read()
+        self._shared_memory = self._memory.shared_memory()
+        self._baseline = self._recorder.begin()
         observers.add(self._hook)
         uninterrupted(self._thread.start)
         return self
@@ -83,6 +84,8 @@ class Watch:
         self._commands.put(None)
         join(self._thread)
         try:
+            # Much may have come since the thread looked last, if the loop was brief or the machine is busy.
+            self._look_at_children()
             self._verdict = self._conclude()
             if self._verdict.kind == "leak" and self._verdict.where == "process":
                 self._verdict = without_garbage(self._verdict, self._garbage())
@@ -145,6 +148,8 @@ class Watch:
     def report(self, file: IO[str] | None = None) -> None:
         """Print the verdict, the figures behind it, what grew, and what to do about it.
 
+        Returns None; give it a `file` to have the text, or ask ``verdict`` for the figures.
+
         Args:
             file: where to print; the standard output by default.
 
@@ -176,7 +181,9 @@ class Watch:
         """
         from forebay.observe.plot import plot
 
-        plot(path, self.verdict, self._recorder.readings(), self._children_bins.curve(), self._recorder.marks)
+        recorder = self._recorder
+        resident, children = recorder.memory.curve(), self._children_bins.curve()
+        plot(path, self.verdict, resident, recorder.readings(), children, recorder.marks)
 
     def _only_while_running(self, name: str) -> None:
         if self._state != "running":
@@ -184,6 +191,7 @@ class Watch:
 
     def _conclude(self) -> Verdict:
         final = self._memory.read()
+        shared = self._memory.shared - self._recorder.shared_before
         self._stages.look()
         if self._types:
             self._count_objects()
@@ -197,6 +205,8 @@ class Watch:
                 lines=self._allocations.grown() if self._allocations is not None else (),
                 baseline=self._baseline,
                 final=final,
+                shared=shared,
+                in_shared_memory=self._memory.shared_memory() - self._shared_memory,
             )
         )
 
@@ -244,11 +254,15 @@ class Watch:
             self._recorder.step(Source.CLOCK)
             now = time.monotonic()
             if now >= next_children:
-                began = time.thread_time()  # Not by the clock: waiting for one's turn costs the others nothing.
-                self._children_bins.add(self._children.read())
-                next_children = now + (time.thread_time() - began) / _CHILDREN_SHARE
+                next_children = now + self._look_at_children() / _CHILDREN_SHARE
             if self._census_is_due(now):
                 self._count_objects()
+
+    def _look_at_children(self) -> float:
+        """Take a reading of each; how many seconds that took."""
+        below, took = self._children.look()
+        self._children_bins.add(below)
+        return took
 
     def _census_is_due(self, now: float) -> bool:
         if not self._types:
@@ -311,7 +325,7 @@ def watch(*, types: bool = True, tracemalloc: bool = False) -> Watch:
         types: count Python objects by type to tell which grew: at the beginning, at the end, once after an epoch that
             added 12 MiB, and in between if it takes less than a hundredth of the time. Takes a tenth of a second per
             100,000 objects.
-        tracemalloc: also find the lines of code whose allocations grew. This makes Python several times slower.
+        tracemalloc: also find the lines of your code whose allocations grew. This makes Python several times slower.
 
     >>> import forebay as fb
     >>> kept = []
