@@ -1,5 +1,6 @@
-"""Programs that end while a daemon thread iterates, as if nothing were under way."""
+"""Programs that end while iterators are open or a daemon thread iterates, as if nothing were under way."""
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -7,6 +8,7 @@ from pathlib import Path
 import pytest
 
 import forebay as fb
+from unit.support import python
 
 PROGRAM = """
 import sys, threading
@@ -46,3 +48,59 @@ def test_a_daemon_thread_does_not_make_an_exit_a_crash(tmp_path: Path, dataset: 
         assert (run.returncode, run.stdout) == (0, ""), run.stderr
         # Python may begin to tell that the thread's iterator was closed, and be gone before the end of that.
         assert "terminate" not in run.stderr
+
+
+UNFINISHED = """
+import gc, sys, threading
+import forebay as fb
+
+path, keep, how = sys.argv[1:]
+calls = 0
+
+def double(x):
+    global calls
+    calls += 1
+    return x * 2
+
+def begin():
+    it = iter(getattr(fb.Dataset.range(50_000).map(double), keep)(path))
+    for _ in range(20_000):
+        next(it)
+    return it
+
+def hold():
+    it = begin()
+    begun.set()
+    threading.Event().wait()
+
+if how == "global":
+    it = begin()
+elif how == "cycle":
+    gc.disable()
+    cycle = [begin()]
+    cycle.append(cycle)
+    del cycle
+else:
+    begun = threading.Event()
+    threading.Thread(target=hold, daemon=True).start()
+    begun.wait()
+print(calls)
+"""
+
+FINISHED = UNFINISHED.partition("if how")[0].replace("range(20_000)", "range(50_000)") + "begin()\nprint(calls)"
+
+
+@pytest.mark.parametrize("how", ["global", "cycle", "thread"])
+def test_a_cache_has_all_that_was_made_when_a_program_ends(tmp_path: Path, how: str) -> None:
+    path = str(tmp_path / "cache")
+    # A function that counts its calls is the same one again: it is looked at before the first of them.
+    made = int(python(UNFINISHED, 60, path, "cache", how))
+    assert 20_000 <= made < 50_000
+    assert int(python(FINISHED, 60, path, "cache", how)) == 50_000 - made
+
+
+@pytest.mark.parametrize("how", ["global", "cycle", "thread"])
+def test_a_snapshot_that_is_not_complete_leaves_nothing_when_a_program_ends(tmp_path: Path, how: str) -> None:
+    path = tmp_path / "snapshot"
+    python(UNFINISHED, 60, str(path), "snapshot", how)
+    assert os.listdir(path) == []

@@ -1,12 +1,17 @@
 """Digests with contents of objects whose difference is easily overlooked: attributes, classes and what wraps others."""
 
+import asyncio
 import collections
+import concurrent.futures
 import contextvars
 import enum
 import functools
 import json
+import multiprocessing.pool
+import multiprocessing.shared_memory
 import operator
 import os
+import queue
 import sqlite3
 import subprocess
 import sys
@@ -25,6 +30,7 @@ import forebay as fb
 from forebay.plan.fingerprint import digest
 
 KEPT: list[Any] = []
+BLOCKS: list[Any] = []
 
 
 class Plain:
@@ -106,6 +112,58 @@ def kept(value: Any) -> Any:
     return value
 
 
+def local(k: int) -> Any:
+    return with_attribute(threading.local(), k)
+
+
+def done(k: int) -> Any:
+    future: concurrent.futures.Future[int] = concurrent.futures.Future()
+    future.set_result(k)
+    return future
+
+
+def raised(k: int) -> Any:
+    future: concurrent.futures.Future[int] = concurrent.futures.Future()
+    future.set_exception(ValueError(k))
+    return future
+
+
+def asynchronous(k: int) -> Any:
+    loop = asyncio.new_event_loop()
+    future = loop.create_future()
+    future.set_result(k)
+    loop.close()
+    return future
+
+
+def applied(k: int) -> Any:
+    with multiprocessing.pool.ThreadPool(1) as pool:
+        result = pool.apply_async(abs, (k,))
+        result.wait()
+    return result
+
+
+def shared(k: int) -> Any:
+    """The same block of memory each time, as one that is found by its name."""
+    if not BLOCKS:
+        BLOCKS.append(multiprocessing.shared_memory.SharedMemory(create=True, size=8))
+        BLOCKS[0].unlink()
+    BLOCKS[0].buf[0] = k
+    return BLOCKS[0]
+
+
+def queue_of(k: int) -> Any:
+    made: queue.SimpleQueue[int] = queue.SimpleQueue()
+    made.put(k)
+    return made
+
+
+def asynchronous_queue(k: int) -> Any:
+    made: asyncio.Queue[int] = asyncio.Queue()
+    made.put_nowait(k)
+    return made
+
+
 # Each makes an object of a number, equal to another one of the same number and of no other.
 MAKING: dict[str, Callable[[int], Any]] = {
     "a function's attribute": lambda k: with_attribute(lambda x: x, k),
@@ -180,8 +238,39 @@ def test_keys_are_the_same_in_every_process() -> None:
     assert len(found[0]) == len(MAKING)
 
 
+def test_values_that_are_handed_over_count() -> None:
+    for make in (local, done, asynchronous, raised, applied, shared):
+        assert digest(make(1), contents=True) == digest(make(1), contents=True) != digest(make(2), contents=True)
+
+
+@pytest.mark.parametrize("make", [concurrent.futures.Future, lambda: queue_of(1), lambda: asynchronous_queue(1)])
+def test_values_that_are_still_to_come_equal_nothing(make: Any) -> None:
+    value = make()
+    with pytest.warns(UserWarning, match="Future|Queue"):
+        assert digest(value, contents=True) != digest(value, contents=True)
+
+
+def test_a_function_that_chooses_by_type_stays_what_it_is_as_it_is_called() -> None:
+    def choosing(k: int) -> Any:
+        chooses = functools.singledispatch(either(1))
+        chooses.register(int, either(k))
+        return chooses
+
+    chooses = choosing(1)
+    before = digest(chooses, contents=True)
+    chooses(1), chooses("a")
+    assert digest(chooses, contents=True) == before != digest(choosing(2), contents=True)
+
+
 def test_what_decides_only_when_a_function_runs_does_not_count() -> None:
-    for make in (threading.Lock, threading.RLock, threading.Event, threading.local, threading.Thread):
+    for make in (
+        threading.Lock,
+        threading.RLock,
+        threading.Event,
+        threading.local,
+        threading.Thread,
+        queue.SimpleQueue,
+    ):
         assert digest(make(), contents=True) == digest(make(), contents=True)
 
 

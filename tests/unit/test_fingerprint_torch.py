@@ -54,6 +54,7 @@ MAKING: dict[str, Callable[[int], Any]] = {
     "a tensor": lambda k: torch.tensor([1, k]),
     "a large tensor": lambda k: torch.cat([torch.zeros(1 << 20), torch.tensor([float(k)]), torch.zeros(1 << 20)]),
     "a tensor of one number": lambda k: torch.tensor(k),
+    "how a tensor lies": lambda k: torch.ones(2, 3) if k == 1 else torch.ones(3, 2).T,
     "a tensor with a gradient": lambda k: torch.tensor([1.0, k], requires_grad=True),
     "whether it has a gradient": lambda k: torch.tensor([1.0], requires_grad=k == 1),
     "a tensor's attribute": noted,

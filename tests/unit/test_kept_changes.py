@@ -147,6 +147,14 @@ def test_an_empty_dataset_does_not_replace_another_without_a_word(
     assert len(said(caplog)) == 1
 
 
+def test_two_pipelines_in_one_folder_are_told_what_to_do(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    list(Dataset.range(9).map(by(2)).cache(tmp_path))
+    for factor in (3, 2, 3):
+        list(Dataset.range(9).map(by(factor)).cache(tmp_path))
+        (text,) = said(caplog)
+        assert "Pipelines that are used in turns need a folder each" in text
+
+
 def test_where_there_is_no_room_for_both_the_old_one_goes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     list(Dataset.range(9).cache(tmp_path))
     (old,) = files(tmp_path, "data")

@@ -37,17 +37,22 @@ class KeepingDataset(RunnableDataset[T_co]):
         also for a function that plainly draws its own.
 
         Args:
-            filename: a folder to keep elements in from one run to the next. Where a step before this one, its files,
+            filename: a folder to keep elements in from one run to the next, made if it is not there. One with other
+                files in it is used with a warning; these are never touched. Where a step before this one, its files,
                 its data, or its function with what that refers to is another than it was, elements are computed anew,
-                and the log (logger "forebay") says what has changed; the old ones stay until the new are complete.
-                Elements that do not read back as they were written are computed again, and logged.
+                and the log (logger "forebay") says what has changed; the old ones stay until the new are complete, so
+                that pipelines which differ need a folder each. All this is looked at when the dataset is first iterated
+                over: one whose function changes afterwards, by a global for example, goes on with what it has; build
+                it anew. Elements that do not read back as they were written are computed again, and logged.
                 Files are those that ``list_files`` or a file dataset names, not those that only a function opens: paths
-                in ``from_tensor_slices`` are that too, also for ``interleave(fb.TextLineDataset)``. An object that
-                changes while the function runs, as a memo does, is another one in the next run. What does not count
-                is the state of generators of random numbers, modules that are imported inside the function, the
-                environment, and what a ``__getstate__`` leaves out: ``clear`` if that has changed. By default
-                elements are kept in memory, up to half of ``Options.memory``, and from there on in a file that ends
-                with the process.
+                in ``from_tensor_slices`` are that too, also for ``interleave(fb.TextLineDataset)``. Large mapped arrays
+                are not read: a file that was moved, copied or written anew is another one. An object that changes while
+                the function runs, as a memo does, is another one in the next run. What does not count is the state of
+                generators of random numbers, modules that are imported inside the function, the environment, what a
+                ``__getstate__`` leaves out, and what is written to a mapped file through another mapping of it, or to
+                any file that then gets its old time and size back: ``clear`` if that has changed. By default elements
+                are kept in memory, up to half of ``Options.memory``, and from there on in a file that ends with the
+                process.
             name: what to call this step in errors and plans.
             compression: ``"zstd"`` or ``"lz4"``, for the files in `filename`.
 
@@ -58,13 +63,16 @@ class KeepingDataset(RunnableDataset[T_co]):
         [0, 1, 0, 1, 0, 1]
         """
         # Imported by those who use it.
-        from forebay.ops.cache import Cache, frozen_text, redrawn_below
+        from forebay.ops.cache import Cache, frozen_text, redrawn_below, unrelated_text
         from forebay.storage.folder import local_folder
 
         if not isinstance(filename, (str, os.PathLike)):
             raise PlanError(f"cache(filename={filename!r}): filename must be a path")
         path = local_folder("cache", os.fspath(filename))
         cached = self._then(Cache, name, filename=path, compression=compression)
+        beside = unrelated_text(caller(), path)
+        if beside is not None:
+            warnings.warn(beside, UserWarning, stacklevel=frames_to_caller())
         redrawn = redrawn_below(self.plan)
         unseeded = [step for step in redrawn if step.unseeded] if path else []
         # Whether an order will be the same in all epochs depends on what comes behind this step.

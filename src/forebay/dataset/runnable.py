@@ -59,6 +59,8 @@ class RunnableDataset(Generic[T_co]):
         self._seeds: list[int] | None = None
         self._lines: list[str] | None = None
         self._parking = Parking()
+        # Stands for this dataset among those that spill, and leads to nothing.
+        self._spills = object()
 
     def _forebay_contents(self) -> Iterator[Any]:
         """The plan: how often it has run does not count."""
@@ -153,11 +155,23 @@ class RunnableDataset(Generic[T_co]):
     def memory_report(self, scales: Sequence[int] = (1, 10, 100)) -> "MemoryReport":
         """What every step will hold at most, before anything runs: for the data as it is and for multiples of it.
 
-        Printed, the report is a table. Looks at an element of steps whose elements' size is not known otherwise.
+        Prints nothing: the report that is returned has figures to ask for, and ``print(ds.memory_report())`` shows it
+        as a table. Steps share the budget: each line has what its step takes if others leave it that much, and the last
+        one what all of them hold together. What goes to disk is shown as ``? disk`` where nobody knows how many
+        elements there are. Looks at the first element of steps whose elements' size is not known otherwise, and counts
+        all as ones of that size.
 
-        >>> report = Dataset.range(1000).shuffle(100, seed=1).batch(10).memory_report()
+        >>> import forebay as fb
+        >>> ds = Dataset.range(1000).batch(10).with_options(fb.Options(memory="1GiB"))
+        >>> report = ds.memory_report()
         >>> report.memory(1) == report.memory(100)
         True
+        >>> print(report)
+        budget 1 GiB (Options.memory)
+        step                                        1x data  10x data  100x data  why
+        batch(batch_size=10, drop_remainder=False)    4 MiB     4 MiB      4 MiB  a block in hand and one in the making
+        range(start=0, stop=1000, step=1)             4 MiB     4 MiB      4 MiB  a block in hand and one in the making
+        all steps                                     8 MiB     8 MiB      8 MiB
         """
         from forebay.plan.forecast import forecast
 
@@ -166,17 +180,17 @@ class RunnableDataset(Generic[T_co]):
         with in_force(setup.remote):
             seeds = self._run_seeds()
             plan = optimise(with_seeds(self.plan, seeds), setup.rules)
-            return forecast(plan, setup, sizes, self._element_bytes, seeds)
+            return forecast(plan, setup, sizes, self._element, seeds, isinstance(self.options().memory, Ledger))
 
-    def _element_bytes(self, node: Node) -> int:
-        block = _first_row(_without_shuffles(node), self._setup())
-        return 0 if block is None else block.nbytes
+    def _element(self, node: Node) -> Block | None:
+        return _first_row(_without_shuffles(node), self._setup())
 
     def explain(self, file: IO[str] | None = None, *, analyze: bool = False, seconds: float = 10.0) -> None:
         """Print the plan as written and as it will run, the last step first, with the elements that come out of each.
 
-        Where a step's workers were left to AUTOTUNE or ``executor="auto"``, what earlier iterations found is said too.
-        Of a random step without a seed it says which one was drawn.
+        Returns None; give it a `file` to have the text. Where a step's workers were left to AUTOTUNE or
+        ``executor="auto"``, what earlier iterations found is said too. Of a random step without a seed it says which
+        one was drawn.
 
         Args:
             file: where to print; the standard output by default.
@@ -252,11 +266,11 @@ class RunnableDataset(Generic[T_co]):
         ledger = _ledger(options)
         return Setup(
             # Every step holds a few blocks at any time, and has to get by on its share of the budget.
-            min(options.block_bytes, max(_LEAST_BLOCK, ledger.budget // (_SHARES * _steps(self.plan)))),
+            min(options.block_bytes, max(_LEAST_BLOCK, ledger.share // (_SHARES * _steps(self.plan)))),
             RULES if options.optimize else (),
             parallelism=parallelism,
             ledger=ledger,
-            spill=SpillStore(options.spill_dir, _spill_limit(options)),
+            spill=SpillStore(options.spill_dir, _spill_limit(options), self._spills),
             remote=RemoteRun(options.remote),
         )
 
@@ -282,7 +296,9 @@ def _ledger(options: Options) -> Ledger:
     if isinstance(options.memory, Ledger):
         return options.memory
     size = _SHARE if options.memory is None else options.memory
-    return Ledger(parse_size("Options.memory", size, memory_left))
+    ledger = Ledger(parse_size("Options.memory", size, memory_left))
+    ledger.given = size
+    return ledger
 
 
 def _spill_limit(options: Options) -> int | None:

@@ -121,7 +121,8 @@ class DatasetSteps(FunctionSteps[T_co]):
                 with UNKNOWN_CARDINALITY, which says the same in tf.data), or if it covers the whole of a dataset
                 that can be read by number, the order is uniform over everything. Where the dataset can be read
                 by number, neither form keeps any elements in memory. Where it cannot, what does not fit into
-                ``Options.memory`` goes to disk; a shuffle of everything reads all elements before it gives the first.
+                ``Options.memory`` goes to disk; a shuffle of everything reads all elements before it gives the first,
+                and tells how far it has come: on a terminal there, elsewhere in the log (logger "forebay", INFO).
             seed: fixes the order of every epoch for ever; by default it differs from run to run.
             reshuffle_each_iteration: a new order in every iteration and every round of ``repeat``.
             name: what to call this step in errors and plans.

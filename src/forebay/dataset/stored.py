@@ -16,6 +16,7 @@ from forebay.plan import INFINITE, Node, build, caller, optimise, with_seeds
 from forebay.plan.check import flag, function, step_name, whole_number
 from forebay.plan.fingerprint import function_name
 from forebay.plan.identity import plan_lines
+from forebay.plan.spec import same_kind, static_spec
 from forebay.remote_run import in_force
 from forebay.run import Reader, Setup, Site
 
@@ -119,7 +120,8 @@ class StoredDataset(DatasetSteps[T_co]):
             path: the folder.
             element_spec: what elements have to be like; its containers are used in place of those that were saved.
             compression: what was given to ``save``, or None: the files tell.
-            reader_func: gets a dataset of datasets, one for each shard, and returns a dataset of elements.
+            reader_func: gets a dataset of datasets, one for each shard, and returns a dataset of their elements, as
+                ``shards.shuffle(8).interleave(lambda shard: shard)`` does.
             wait: not supported; a dataset is there when it is complete.
             name: what to call this step in errors and plans.
 
@@ -166,7 +168,8 @@ class StoredDataset(DatasetSteps[T_co]):
                 Without them, ``-00003-of-00010`` is added if there are several.
             shards: how many files.
             compression_type: ``"GZIP"``, ``"ZLIB"``, or None or ``""`` for none.
-            progress: show how far it has come; by default on a terminal only.
+            progress: show how far it has come; by default on a terminal only, and elsewhere in the log (logger
+                "forebay", INFO).
 
         >>> import os, tempfile
         >>> import forebay as fb
@@ -206,8 +209,9 @@ class StoredDataset(DatasetSteps[T_co]):
         those that ``list_files`` or a file dataset names, not those that only a function opens: paths in
         ``from_tensor_slices`` are that too, also for ``interleave(fb.TextLineDataset)``. What does not count is the
         state of generators of random numbers, modules that are imported inside a function, the environment, and what a
-        ``__getstate__`` leaves out: remove the folder if that has changed. Iterations that stop early leave nothing;
-        the next one starts over.
+        ``__getstate__`` leaves out: remove the folder if that has changed. All this is looked at when the dataset is
+        first iterated over: one whose function changes afterwards, by a global for example, still reads what it has
+        written; build it anew. Iterations that stop early leave nothing; the next one starts over.
 
         What is random in the steps before is frozen: all iterations see the order and the numbers of the first.
 
@@ -298,4 +302,22 @@ def _read_by(reader_func: ReaderFunc, source: "Saved") -> "Dataset[Any]":
     result = reader_func(datasets)
     if not isinstance(result, RunnableDataset):
         raise PlanError(f"load(): {function_name(reader_func)} must return a Dataset, got {result!r}")
+    saved, found = static_spec(source), static_spec(result.plan)
+    if _gives_shards(result.plan) or (None not in (saved, found) and not same_kind(saved, found)):
+        what = "the shards themselves" if _gives_shards(result.plan) else f"{found!r}, where {saved!r} was saved"
+        raise PlanError(
+            f"load(): {function_name(reader_func)} gets a dataset of datasets, one for each shard, and must return one "
+            f"of the elements that are in these, but its elements are {what}: take them out "
+            "with .interleave(lambda shard: shard), or with .flat_map for one shard behind another, and add other "
+            "steps to what load() returns"
+        )
     return result
+
+
+def _gives_shards(plan: Node) -> bool:
+    """Whether elements are datasets of shards as they were, though perhaps not all, or in another order."""
+    from forebay.sources.saved import SavedShards
+
+    while plan.traits.same_elements and plan.inputs:
+        plan = plan.inputs[0]
+    return isinstance(plan, SavedShards)

@@ -18,13 +18,22 @@ from forebay.plan.site import frames_to_caller
 from forebay.run import Operator, Reader, Setup, Site
 from forebay.run.cached import Content, Damaged
 from forebay.run.cached_folder import FolderContent
-from forebay.run.cached_memory import SHARE, MemoryContent
+from forebay.run.cached_memory import SHARE, TOLD_PART, MemoryContent
+from forebay.run.cached_others import unrelated
 from forebay.run.cached_record import check_codec
+from forebay.run.waiting import most_waiting
 
 # Whatever the epoch of those who read it: that is what makes it one and the same in every run.
 _EPOCH = 0
 # Of what is in files; another one is another key.
 _FORMAT = "3"
+# What becomes of rows of another plan, for the log.
+_UNTIL = (
+    "It stays until the new one is complete, or needs the room. Pipelines that are used in turns need a folder each: "
+    "in one, each makes all of its elements anew in every run"
+)
+# Files of others that a warning names.
+_MOST_NAMED = 3
 
 
 class CacheStore:
@@ -52,7 +61,7 @@ class CacheStore:
         contents = contents_of_plan(self._origin)
         key = content_key(contents, [_FORMAT, *map(str, seeds)])
         named = Site(f"cache({node.filename!r})", node.label, node.where)
-        plan = KeptPlan(str(named), contents, seeds, "It stays until the new one is complete, or needs the room")
+        plan = KeptPlan(str(named), contents, seeds, _UNTIL)
         return FolderContent(Path(node.filename), key, node.compression, plan)
 
     def clear(self, node: "Cache") -> None:
@@ -119,12 +128,15 @@ class Cache(Node):
         """Its part of the budget, and the rest on disk."""
         total = None if sizes.rows is None else sizes.rows * sizes.element
         if self.filename:
-            return Holding(2 * sizes.block, "a block in hand and one in the making; the rest is in files", total or 0)
+            return Holding(2 * sizes.block, "a block in hand and one in the making; the rest is in files", total)
         most = int(SHARE * sizes.setup.ledger.budget)
         if total is None:
-            return Holding(most, "up to half of the budget; the rest goes to disk")
-        why = "all elements" if total <= most else "half of the budget; the rest goes to disk"
-        return Holding(min(total, most), why, max(0, total - most))
+            return Holding(most, "up to half of the budget; the rest goes to disk, once", None)
+        if total <= most - most_waiting(sizes.setup):
+            return Holding(total, "all elements")
+        # Other steps may have filled the budget before.
+        why = "half of the budget, less if others need it; the rest goes to disk, once"
+        return Holding(min(total, most), why, total + total // TOLD_PART)
 
     def lower(self, setup: Setup, build: Build) -> Operator:
         """The input runs in order, so that what is kept does not depend on who was faster."""
@@ -285,6 +297,18 @@ def frozen_text(where: str, step: Node) -> str:
     return (
         f"cache at {where} keeps what {step.site} draws in the first epoch: all epochs will be the same. Put it behind "
         "cache() to have them differ"
+    )
+
+
+def unrelated_text(where: str, folder: str) -> str | None:
+    """What to say of a folder that has always been used for something else; None if there is nothing to say."""
+    names = unrelated(folder) if folder else []
+    if not names:
+        return None
+    more = " and others" * (len(names) > _MOST_NAMED)
+    return (
+        f"cache at {where} puts its files beside {', '.join(map(repr, names[:_MOST_NAMED]))}{more} in {folder}. Those "
+        "stay as they are, also with clear(); to have them apart, give the cache a folder of its own"
     )
 
 

@@ -20,7 +20,11 @@ def draws(function: Callable[..., Any]) -> bool:
 
     Looks into functions that it refers to, of the same module, and no further: a warning depends on it, nothing else.
     """
-    return _draws(function, frozenset(), set())
+    try:
+        return _draws(function, frozenset(), set())
+    except Exception:
+        # What it refers to may raise anything when it is looked at.
+        return False
 
 
 def _draws(value: Any, names: frozenset[str], seen: set[int]) -> bool:

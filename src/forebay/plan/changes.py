@@ -132,7 +132,8 @@ def _of_functions(function: types.FunctionType) -> Iterator[tuple[str, str]]:
         defaults = function.__defaults__, tuple(sorted((function.__kwdefaults__ or {}).items()))
         yield f"the defaults of {name}", digest(defaults, contents=True)
         for what, value in _referred(function):
-            if not isinstance(value, types.FunctionType) or not is_users(value.__module__):
+            # By type: objects of the user's own may say anything, or raise, where they are asked for their class.
+            if type(value) is not types.FunctionType or not is_users(value.__module__):
                 yield what, digest(value, contents=True)
             elif id(value) not in seen:
                 seen.add(id(value))
@@ -148,7 +149,7 @@ def _referred(function: types.FunctionType) -> Iterator[tuple[str, Any]]:
     names = names_in(function.__code__)
     for name in sorted(names & function.__globals__.keys()):
         value = function.__globals__[name]
-        if isinstance(value, types.ModuleType) and is_users(value.__name__):
+        if issubclass(type(value), types.ModuleType) and is_users(value.__name__):
             for each in sorted(names & vars(value).keys()):
                 yield f"the global '{name}.{each}'", vars(value)[each]
         else:

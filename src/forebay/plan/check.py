@@ -86,7 +86,8 @@ def arguments(call: str, function: Callable[..., Any], spec: Any, extra: int = 0
     count = (len(spec) if type(spec) is tuple else 1) + extra
     try:
         signature = inspect.signature(function)
-    except (TypeError, ValueError):
+    except Exception:
+        # Some have none, and objects of the user's own may raise anything.
         return
     try:
         signature.bind(*[None] * count)

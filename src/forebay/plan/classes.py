@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from forebay.plan.made import is_users
+from forebay.plan.standard import is_field
 
 # What Python itself notes of a class, and what it remembers about its subclasses.
 _NOTES = frozenset(
@@ -48,7 +49,7 @@ def _attributes(base: type) -> Iterator[Any]:
     for name, each in sorted(vars(base).items()):
         if name in members or name in _NOTES:
             continue
-        if isinstance(each, (types.MemberDescriptorType, types.GetSetDescriptorType)):
+        if isinstance(each, (types.MemberDescriptorType, types.GetSetDescriptorType)) or is_field(each):
             continue
         if name == "__dataclass_fields__":
             # The rest of them is in the methods that were made of them.

@@ -9,7 +9,6 @@ those of another function are wrong.
 import contextvars
 import copyreg
 import gc
-import io
 import types
 import weakref
 from collections.abc import ItemsView, Iterator, KeysView, ValuesView
@@ -19,21 +18,12 @@ import numpy as np
 
 from forebay.plan.classes import behaviour
 from forebay.plan.foreign import foreign_parts
-from forebay.plan.made import Unknown, fields, file_stamp, is_users, made_of, reduced
+from forebay.plan.handed import handed_parts, hands_over, is_in
+from forebay.plan.made import Unknown, fields, file_stamp, is_users, made_of, reduced, strides_of
+from forebay.plan.standard import noted_in, standard_parts
 
 # What random numbers are drawn from moves with every draw, and is meant to.
 _RANDOM = ("random", "_random", "numpy.random", "tensorflow.python.ops.stateful_random_ops")
-# Locks, threads and what they talk through: they decide when a function runs, not what it returns.
-_MACHINERY = (
-    *("_asyncio", "_queue", "_thread", "asyncio", "concurrent", "threading", "_multiprocessing"),
-    *(
-        "multiprocessing.context",
-        "multiprocessing.pool",
-        "multiprocessing.process",
-        "multiprocessing.queues",
-        "multiprocessing.synchronize",
-    ),
-)
 # A decoder's scanner, made of the attributes that the decoder has too.
 _MADE_OF_ITS_OWNER = ("_json",)
 _POINTER = tuple.__itemsize__
@@ -42,15 +32,17 @@ _WRAPPED = ("__wrapped__", "py_func", "python_function")
 
 
 def contents_of(value: Any) -> Iterator[Any]:
-    """All that is in a value which is not a function or a plain tuple; of an array, what is beside its numbers."""
+    """All that is in a value which is not a function or a plain tuple; of arrays and dtypes, what no text tells."""
     kind = type(value)
     if isinstance(value, type):
         yield from behaviour(value)
     elif isinstance(value, np.ndarray):
         yield from _beside_numbers(value)
+    elif isinstance(value, (np.generic, np.dtype)):
+        yield from noted_in(value.dtype if isinstance(value, np.generic) else value)
     elif kind is list:
         yield from value
-    elif kind in (dict, types.MappingProxyType):
+    elif kind is dict or kind is types.MappingProxyType:
         yield from value.items()
     elif isinstance(value, (KeysView, ValuesView, ItemsView)):
         yield from value
@@ -61,6 +53,8 @@ def contents_of(value: Any) -> Iterator[Any]:
         yield bytes(value)
     elif kind is memoryview:
         yield from (value.format, value.shape, value.tobytes())
+        if not value.c_contiguous:
+            yield strides_of(value)
     elif isinstance(value, (staticmethod, classmethod)):
         yield value.__func__
     elif isinstance(value, property):
@@ -88,7 +82,9 @@ def contents_of(value: Any) -> Iterator[Any]:
     elif any(base.__module__ == "ctypes" and base.__name__ == "CDLL" for base in kind.__mro__):
         # Beside these it has the address that it was loaded at.
         yield from (value._name, file_stamp(value._name))
-    elif not _is_in(kind.__module__, _MACHINERY + _MADE_OF_ITS_OWNER):
+    elif hands_over(kind):
+        yield from handed_parts(value)
+    elif not is_in(kind.__module__, _MADE_OF_ITS_OWNER):
         yield from _of_libraries(value)
 
 
@@ -113,14 +109,19 @@ def _of_libraries(value: Any) -> Iterator[Any]:
 def _beyond(value: Any) -> Iterator[Any]:
     """What counts of an object that pickle refuses, beyond its attributes."""
     kind = type(value)
-    if any(_is_in(base.__module__, _MACHINERY) for base in kind.__mro__):
-        return
-    if not _has_more(kind):
+    hands = any(map(hands_over, kind.__mro__))
+    more = not hands and _has_more(kind)
+    parts = standard_parts(value) if more else None
+    if parts is None and not is_users(kind.__module__):
+        # Classes of the user's own count with what they do; those of libraries may be called alike.
+        yield kind.__module__
+    if hands:
+        yield from handed_parts(value)
+    if not more:
         return
     known = [getattr(value, name) for name in _WRAPPED if hasattr(value, name)]
-    if isinstance(value, io.IOBase):
-        name = getattr(value, "name", None)
-        known.append((name, getattr(value, "mode", None), file_stamp(name) if isinstance(name, (str, bytes)) else ()))
+    if parts is not None:
+        known.append(parts)
     elif hasattr(value, "__array__"):
         known += [array for array in (_as_array(value),) if array is not None]
     yield from known or (Unknown(value),)
@@ -134,7 +135,8 @@ def _has_more(kind: type) -> bool:
 
 
 def _beside_numbers(array: Any) -> Iterator[Any]:
-    """What an array of a class of its own has beside its numbers."""
+    """Notes on its dtype, and what an array of a class of its own has beside its numbers."""
+    yield from noted_in(array.dtype)
     if isinstance(array, np.ma.MaskedArray):
         yield from (np.ma.getmaskarray(array), array.fill_value, array.hardmask)
     skipped = ("_mmap", "filename", "_mask", "_fill_value", "_sharedmask")
@@ -143,13 +145,9 @@ def _beside_numbers(array: Any) -> Iterator[Any]:
 
 def _is_random(kind: type) -> bool:
     return any(
-        _is_in(base.__module__, _RANDOM) or (base.__module__, base.__name__) == ("torch._C", "Generator")
+        is_in(base.__module__, _RANDOM) or (base.__module__, base.__name__) == ("torch._C", "Generator")
         for base in kind.__mro__
     )
-
-
-def _is_in(module: Any, modules: tuple[str, ...]) -> bool:
-    return any(module == name or str(module).startswith(f"{name}.") for name in modules)
 
 
 def _cell(cell: Any) -> Iterator[Any]:

@@ -7,7 +7,8 @@ dicts, arrays, objects with attributes) counts by its form only: a digest that m
 dataclasses count with their fields, and objects that can be called with what a call does. Our own objects that never
 change say with a method ``forebay_fingerprint`` what counts of them. Data that is hashed for its
 content is sampled where it is large. Where rows are kept on disk from one run to the next, all of this counts with its
-contents (see ``contents``), and nothing but mapped files is sampled.
+contents (see ``contents``), and nothing but mapped files is sampled (see ``mapping``). No object ends a run by what it
+raises while it is looked at.
 """
 
 import dataclasses
@@ -22,12 +23,17 @@ from typing import Any
 
 import numpy as np
 
+from forebay.block import Column
 from forebay.digests import blake2b
-from forebay.plan.made import Unknown, is_constant, is_in_library, is_users, made_of, reduced, stamp
+from forebay.plan.made import Unknown, is_constant, is_in_library, is_users, made_of, reduced, strides_of
 from forebay.plan.site import frames_to_caller
+from forebay.plan.text import written
 
 _WHOLE = 1 << 18  # Arrays up to this size are hashed whole ...
 _WINDOWS, _WINDOW = 64, 1 << 11  # ... larger ones in so many windows of so many bytes.
+_DISPATCHING = frozenset({"_clear_cache", "dispatch", "register", "registry"})
+# Whose texts tell all of their objects. By id: metaclasses of the user's own may find classes equal.
+_WRITTEN = frozenset(map(id, (bool, int, float, complex, str)))
 
 
 def digest(value: Any, contents: bool = False) -> str:
@@ -53,8 +59,12 @@ def function_name(function: Any) -> str:
     """What to call a function in plans and errors."""
     if isinstance(function, functools.partial):
         return f"partial({function_name(function.func)})"
-    name = getattr(function, "__qualname__", None) or type(function).__qualname__
-    return str(name).rpartition("<locals>.")[2]
+    try:
+        name = getattr(function, "__qualname__", None)
+    except Exception:
+        # Objects of the user's own may raise anything.
+        name = None
+    return str(name or type(function).__qualname__).rpartition("<locals>.")[2]
 
 
 class _Hasher:
@@ -65,6 +75,7 @@ class _Hasher:
         self.state = blake2b(digest_size=8)
         self._seen: dict[int, int] = {}
         self._kept: list[Any] = []  # An id means something only as long as its object lives.
+        self._copied: set[int] = set()  # Arrays of columns: functions get copies, and never see how these lie.
         self._of_libraries: _Hasher | None = None
         self.unknown: list[str] = []
 
@@ -75,12 +86,11 @@ class _Hasher:
 
     def feed(self, value: Any) -> None:
         """A value and all that belongs to it. No call for each level: objects may form chains of any length."""
-        levels = [iter((value,))]
+        levels = [self._begun(value, iter((value,)))]
         while levels:
-            for part in levels[-1]:
-                parts = self._begin(part)
+            for part, parts in levels[-1]:
                 if parts is not None:
-                    levels.append(parts)
+                    levels.append(self._begun(part, parts))
                     self._open.append(id(part))
                     break
             else:
@@ -90,6 +100,15 @@ class _Hasher:
                 # Without an end, (1, (2, 3)) would be fed as ((1, 2), 3) is. No kind has such a name.
                 self._text("\1")
 
+    def _begun(self, value: Any, parts: Iterator[Any]) -> Iterator[tuple[Any, Iterator[Any] | None]]:
+        """The parts of a value, each with those in it. What objects raise when they are looked at makes it unknown."""
+        try:
+            for part in parts:
+                yield part, self._begin(part)
+        except Exception:
+            unknown = Unknown(value)
+            yield unknown, self._begin(unknown)
+
     def _begin(self, value: Any) -> Iterator[Any] | None:
         """Dispatch on what the value is; what there is in it. Objects met before count by when they were first met."""
         kind = type(value)
@@ -97,8 +116,8 @@ class _Hasher:
         if kind is bytes:
             self._text(str(len(value)))
             self.state.update(value)
-        elif value is None or kind in (bool, int, float, complex, str):
-            self._text(repr(value))
+        elif value is None or id(kind) in _WRITTEN:
+            self._text(written(value))
         elif id(value) in self._seen:
             self._text(str(self._seen[id(value)]))
         elif id(value) in self._around:
@@ -116,14 +135,25 @@ class _Hasher:
     def _parts(self, value: Any) -> Iterator[Any]:
         if isinstance(value, np.ndarray):
             yield from self._array(value)
-            if self._contents and type(value) is not np.ndarray:
+            if self._contents:
+                if id(value) not in self._copied and (strides := strides_of(value)) is not None:
+                    yield strides
                 yield from _contents_of(value)
-        elif isinstance(value, (np.generic, np.dtype)):
-            yield str(value.dtype if isinstance(value, np.generic) else value)
+        elif isinstance(value, np.generic):
+            yield str(value.dtype)
+            yield from _number(value)
+            if self._contents:
+                yield from _contents_of(value)
+        elif isinstance(value, np.dtype):
+            yield str(value)
             yield repr(value)
+            if self._contents:
+                yield from _contents_of(value)
         elif isinstance(value, Unknown):
-            self.unknown.append(value.kind)
-            yield os.urandom(16)
+            yield value.kind
+            if self._contents:
+                self.unknown.append(value.kind)
+                yield os.urandom(16)
         elif type(value) is tuple or (isinstance(value, tuple) and not self._contents):
             yield from value
         elif type(value) is frozenset or (isinstance(value, frozenset) and not self._contents):
@@ -153,6 +183,10 @@ class _Hasher:
         elif hasattr(type(value), "forebay_fingerprint"):
             yield from value.forebay_fingerprint()
         elif self._contents:
+            if isinstance(value, Column):
+                buffers = value.buffers()
+                self._kept += buffers
+                self._copied.update(map(id, buffers))
             yield from _contents_of(value)
         elif is_constant(value):
             yield from made_of(value, reduced(value))
@@ -189,17 +223,23 @@ class _Hasher:
             yield tuple(array.reshape(-1)[: None if self._contents else 1000].tolist())
         elif array.nbytes <= _WHOLE:
             yield np.ascontiguousarray(array).tobytes()
-        elif self._contents and stamp(array) is None:
+        elif self._contents and (mark := _mapped(array)) is None:
             # Where it lies: as bytes, and as their text, it would take several times its size.
             self.state.update(np.ascontiguousarray(array).reshape(-1).view(np.uint8).data)
         else:
             if self._contents:
-                yield stamp(array)
+                yield mark
+            array = np.atleast_1d(array)
             rows = max(1, _WINDOW * len(array) // array.nbytes)
             for start in np.linspace(0, len(array) - rows, _WINDOWS).astype(int).tolist():
                 yield np.ascontiguousarray(array[start : start + rows]).tobytes()
 
     def _function(self, function: types.FunctionType) -> Iterator[Any]:
+        if self._contents and _dispatches(function):
+            # Beside the functions that it chooses from, it remembers which it has chosen.
+            ours = {name: each for name, each in vars(function).items() if name not in _DISPATCHING}
+            yield from (tuple(function.registry.items()), tuple(sorted(ours.items())))  # type: ignore[attr-defined]
+            return
         names = names_in(function.__code__)
         yield function.__code__
         for default in function.__defaults__ or ():
@@ -247,6 +287,24 @@ def _contents_of(value: Any) -> Iterator[Any]:
     return contents_of(value)
 
 
+def _mapped(array: Any) -> Any:
+    # Loaded by the same.
+    from forebay.plan.mapping import stamp
+
+    return stamp(array)
+
+
+def _number(value: np.generic) -> Iterator[Any]:
+    """What is in a NumPy scalar. The text of a row of fields leaves out entries, that of a user's class anything."""
+    if value.dtype.names:
+        yield from (value[name] for name in value.dtype.names)  # type: ignore[index]
+    elif type(value).__module__ == "numpy" and value.dtype.kind != "V":
+        yield repr(value)
+    else:
+        yield value.tobytes()
+        yield from sorted(getattr(value, "__dict__", {}).items())
+
+
 def _code(code: types.CodeType) -> Iterator[Any]:
     """The instructions, with each constant where it is used.
 
@@ -273,6 +331,11 @@ def _code(code: types.CodeType) -> Iterator[Any]:
     # Which instructions a handler watches over is said nowhere else.
     if code.co_exceptiontable:
         yield tuple(_handlers(code.co_exceptiontable, [*places, len(steps)]))
+
+
+def _dispatches(function: types.FunctionType) -> bool:
+    """Whether ``functools.singledispatch`` has made it."""
+    return function.__globals__ is vars(functools) and vars(function).keys() >= _DISPATCHING
 
 
 def names_in(code: types.CodeType) -> set[str]:

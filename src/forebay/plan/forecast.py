@@ -2,20 +2,28 @@
 
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
+from forebay.block import Block
 from forebay.plan.explain import with_drawn
 from forebay.plan.node import INFINITE, UNKNOWN, Holding, Node, Sizes
 from forebay.run import Setup
+from forebay.sizes import size_text
 
 
 @dataclass(frozen=True, slots=True)
 class StepForecast:
-    """One step: what it holds at most, for every size of data asked about."""
+    """One step: what it holds at most, for every size of data asked about.
+
+    `memory` is what it takes if others leave it that much; `least` is that part of it which it cannot do without.
+    `disk` is None where that depends on how many elements there are, and nobody knows.
+    """
 
     step: str
     memory: tuple[int, ...]
-    disk: tuple[int, ...]
+    disk: tuple[int | None, ...]
     why: str
+    least: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,16 +34,35 @@ class MemoryReport:
         budget: the bytes that buffers may hold together.
         scales: how many times the data each column is for.
         steps: the steps, the last one first.
+        shared: whether other datasets may have parts of the budget, which is that of a ``Ledger``.
     """
 
     budget: int
     scales: tuple[int, ...]
     steps: tuple[StepForecast, ...]
+    shared: bool = False
 
     def memory(self, scale: int) -> int:
-        """Bytes of all steps together at that many times the data."""
+        """Bytes of all steps together at that many times the data: at most the budget.
+
+        Only if that has no room for an element of every step is it more. For a moment there may be a block or two
+        beside it that a step cannot do without.
+        """
+        return min(self._wanted(scale), max(self.budget, self._least))
+
+    def disk(self, scale: int) -> int | None:
+        """Bytes of all steps together on disk; None if that cannot be told of one of them."""
+        column = self.scales.index(scale)
+        known = [step.disk[column] for step in self.steps]
+        return None if None in known else sum(each for each in known if each is not None)
+
+    def _wanted(self, scale: int) -> int:
         column = self.scales.index(scale)
         return sum(step.memory[column] for step in self.steps)
+
+    @property
+    def _least(self) -> int:
+        return sum(step.least for step in self.steps)
 
     def __str__(self) -> str:
         head = ["step", *(f"{scale}x data" for scale in self.scales), "why"]
@@ -43,65 +70,101 @@ class MemoryReport:
         for step in self.steps:
             cells = [_shown(memory, disk) for memory, disk in zip(step.memory, step.disk)]
             lines.append([step.step, *cells, step.why])
-        lines.append(["all steps", *(_shown(self.memory(scale), 0) for scale in self.scales), ""])
+        lines.append(["all steps", *(_shown(self.memory(scale), self.disk(scale)) for scale in self.scales), ""])
         widths = [max(len(line[i]) for line in lines) for i in range(len(head))]
         table = [
             "  ".join(cell.ljust(width) if i in (0, len(head) - 1) else cell.rjust(width) for i, (cell, width) in row)
             for row in (list(enumerate(zip(line, widths))) for line in lines)
         ]
-        report = [f"budget {_size(self.budget)} (Options.memory)", *(line.rstrip() for line in table)]
-        if max(map(self.memory, self.scales)) > self.budget:
+        given = "the fb.Ledger in Options.memory, shared by all that run on it" if self.shared else "Options.memory"
+        report = [f"budget {size_text(self.budget)} ({given})", *(line.rstrip() for line in table)]
+        if self._least > self.budget:
             report.append(
-                "more than the budget, which holds all the same: steps work less far ahead, and buffers go to disk; "
-                "only an element larger than the budget is an error"
+                "more than the budget, which has no room for an element of every step; only an element larger than the "
+                "budget is an error"
+            )
+        elif max(map(self._wanted, self.scales)) > self.budget:
+            report.append(
+                "steps share the budget: each is shown with what it takes if others leave it that much, and together "
+                "they hold no more than the budget; one that is refused works less far ahead, or goes to disk"
             )
         return "\n".join(report)
 
 
 def forecast(
-    plan: Node, setup: Setup, scales: Sequence[int], element_bytes: Callable[[Node], int], drawn: Collection[int] = ()
+    plan: Node,
+    setup: Setup,
+    scales: Sequence[int],
+    look: Callable[[Node], Block | None],
+    drawn: Collection[int] = (),
+    shared: bool = False,
 ) -> MemoryReport:
     """Every step's own account of what it will hold.
 
-    `element_bytes` tells how large a step's elements are; `drawn` are the seeds that nobody gave.
+    `look` has an element of a step, in a block; `drawn` are the seeds that nobody gave; `shared` says whether the
+    budget is that of a ledger which others may use.
     """
-    steps: list[StepForecast] = []
+    steps = _Steps(setup, scales, look, drawn)
+    steps.visit(plan, False)
+    return MemoryReport(setup.ledger.budget, tuple(scales), tuple(steps.found), shared)
 
-    def visit(node: Node, scattered: bool) -> int:
-        place = len(steps)
-        steps.append(StepForecast("", (), (), ""))
+
+class _Steps:
+    """The steps of a plan. Not functions that call themselves: what those refer to would stay until it is collected."""
+
+    def __init__(
+        self, setup: Setup, scales: Sequence[int], look: Callable[[Node], Block | None], drawn: Collection[int]
+    ) -> None:
+        self._setup = setup
+        self._scales = scales
+        self._look = look
+        self._drawn = drawn
+        self._seen: dict[int, Block | None] = {}
+        self.found: list[StepForecast] = []
+
+    def visit(self, node: Node, scattered: bool) -> int:
+        """Add a step and those below it; bytes of an element of the step."""
+        place = len(self.found)
+        self.found.append(StepForecast("", (), (), ""))
         # Whoever passes numbers on, passes them on as they come.
         below = node.scatters or (scattered and node.access() is not None)
-        inputs = [visit(child, below) for child in node.inputs]
-        own = node.element_bytes(*inputs) or element_bytes(node)
-        holdings = [_at(node, setup, scale, own, inputs[0] if inputs else own, scattered) for scale in scales]
-        steps[place] = StepForecast(
-            with_drawn(node.describe(), drawn),
+        inputs = [self.visit(child, below) for child in node.inputs]
+        own = node.element_bytes(*inputs) or self._element_bytes(node)
+        first = partial(self._looked, node.input if node.inputs else node)
+        sizes = Sizes(own, inputs[0] if inputs else own, None, self._setup, scattered, first)
+        holdings = [_at(node, sizes, scale) for scale in self._scales]
+        self.found[place] = StepForecast(
+            with_drawn(node.describe(), self._drawn),
             tuple(holding.memory for holding in holdings),
             tuple(holding.disk for holding in holdings),
             holdings[0].why,
+            min(own, *(holding.memory for holding in holdings)),
         )
         return own
 
-    visit(plan, False)
-    return MemoryReport(setup.ledger.budget, tuple(scales), tuple(steps))
+    def _element_bytes(self, node: Node) -> int:
+        block = self._looked(node)
+        return 0 if block is None else block.nbytes
+
+    def _looked(self, node: Node) -> Block | None:
+        if node.inputs and node.traits.same_elements:
+            # One that comes out may be far behind those that do not.
+            return self._looked(node.input)
+        if node.element_bytes(*(0 for _ in node.inputs)) is not None:
+            # It would take many to make one.
+            return None
+        if id(node) not in self._seen:
+            self._seen[id(node)] = self._look(node)
+        return self._seen[id(node)]
 
 
-def _at(node: Node, setup: Setup, scale: int, own: int, below: int, scattered: bool) -> Holding:
+def _at(node: Node, sizes: Sizes, scale: int) -> Holding:
     rows = node.input.cardinality() if node.inputs else node.cardinality()
     known = None if rows in (INFINITE, UNKNOWN) else rows * scale
-    holding = node.holds(Sizes(own, below, known, setup, scattered))
-    most = max(setup.ledger.budget, setup.block_bytes)
+    holding = node.holds(replace(sizes, rows=known))
+    most = max(sizes.setup.ledger.budget, sizes.setup.block_bytes)
     return replace(holding, memory=min(holding.memory, most))
 
 
-def _shown(memory: int, disk: int) -> str:
-    return _size(memory) + (f" + {_size(disk)} disk" if disk else "")
-
-
-def _size(count: float) -> str:
-    for unit in ("B", "KiB", "MiB", "GiB"):
-        if count < 1024 or unit == "GiB":
-            return f"{count:.0f} {unit}" if count >= 10 or unit == "B" else f"{count:.1f} {unit}"
-        count /= 1024
-    raise AssertionError
+def _shown(memory: int, disk: int | None) -> str:
+    return size_text(memory) + (" + ? disk" if disk is None else f" + {size_text(disk)} disk" if disk else "")

@@ -34,6 +34,9 @@ def _tensor(torch: Any, tensor: Any) -> Iterator[Any]:
         plain = tensor.detach()
         if plain.layout == torch.strided:
             parts = [plain]
+            if not plain.is_contiguous():
+                # As of arrays: functions see it, and sums round by it.
+                yield tuple(step if length > 1 else 0 for step, length in zip(plain.stride(), plain.shape))
         elif plain.layout == torch.sparse_coo:
             parts = [plain._indices(), plain._values()]
         elif plain.layout in (torch.sparse_csr, torch.sparse_bsr):

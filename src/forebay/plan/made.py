@@ -1,4 +1,4 @@
-"""What an object is made of, as pickle would note it; whose code that is; and what tells files apart unread."""
+"""What an object is made of, as pickle would note it; whose code that is; what tells files and arrays apart unread."""
 
 import copyreg
 import enum
@@ -20,7 +20,10 @@ class Unknown:
     """Stands for an object that nothing can be learned of."""
 
     def __init__(self, value: Any) -> None:
-        self.kind = f"{type(value).__module__}.{type(value).__qualname__}"
+        try:
+            self.kind = f"{type(value).__module__}.{type(value).__qualname__}"
+        except Exception:
+            self.kind = "object"
 
 
 def is_constant(value: Any) -> bool:
@@ -87,14 +90,15 @@ def fields(value: Any) -> Iterator[Any]:
     yield from sorted(getattr(value, "__dict__", {}).items())
 
 
-def stamp(array: Any) -> Any:
-    """Size and time of the file that an array, or what it is a view of, is mapped from; None if it is not."""
-    while isinstance(array, np.ndarray):
-        if isinstance(array, np.memmap):
-            name = getattr(array, "filename", None)
-            return () if name is None else file_stamp(os.fspath(name))
-        array = array.base
-    return None
+def strides_of(array: Any) -> tuple[int, ...] | None:
+    """How an array, or a view of memory, lies if its values are not simply one behind another; otherwise None.
+
+    Functions can see that, and sums of the same numbers in another order round differently. Axes of a single entry lie
+    anywhere.
+    """
+    if (array.flags if isinstance(array, np.ndarray) else array).c_contiguous:
+        return None
+    return tuple(step if length > 1 else 0 for step, length in zip(array.strides, array.shape))
 
 
 def file_stamp(path: Any) -> tuple[int, ...]:

@@ -7,9 +7,10 @@ from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from typing import Any, ClassVar, TypeVar
 
+from forebay.block import Block
 from forebay.plan.fingerprint import digest, function_name
 from forebay.plan.made import file_stamp
-from forebay.plan.text import brief, brief_parts, exact
+from forebay.plan.text import brief, brief_parts, exact, written
 from forebay.run import Access, Operator, Setup, Site
 
 INFINITE = -1
@@ -55,6 +56,8 @@ class Sizes:
         rows: how many of these there are, if that is known.
         setup: how the plan runs.
         scattered: whether its elements are asked for by number, in no order.
+        look: a block of one of its input's elements, or of its own if it has no input; None if there is none, or if
+            their size is known without looking at one.
     """
 
     element: int
@@ -62,6 +65,7 @@ class Sizes:
     rows: int | None
     setup: Setup
     scattered: bool = False
+    look: Callable[[], Block | None] = lambda: None
 
     @property
     def block(self) -> int:
@@ -71,11 +75,11 @@ class Sizes:
 
 @dataclass(frozen=True, slots=True)
 class Holding:
-    """Bytes that a step holds at most, in memory and on disk, and why."""
+    """Bytes that a step holds at most, in memory and on disk, and why; `disk` is None if that cannot be told."""
 
     memory: int
     why: str
-    disk: int = 0
+    disk: int | None = 0
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -243,12 +247,12 @@ def _shown(name: str, value: Any) -> str:
         return "AUTOTUNE"
     if isinstance(value, list):
         return f"[{brief_parts([str(item) for item in value])}]"
-    return function_name(value) if callable(value) else brief(repr(value))
+    return function_name(value) if callable(value) else brief(written(value))
 
 
 def _compared(name: str, value: Any) -> str:
     if value is None or isinstance(value, (bool, int, float, str)):
-        return exact(brief(repr(value)), repr(value))
+        return exact(brief(written(value)), written(value))
     kind = function_name(value) if callable(value) else type(value).__name__
     return f"{kind}#{digest(value)}"
 

@@ -1,11 +1,19 @@
 """Long texts made short: plans of wide structures are read by people and saved with every state."""
 
 from collections.abc import Sequence
+from typing import Any
 
 from forebay.digests import blake2b
 
 _MOST = 160
+# Bits of integers that have fewer digits than the least limit that Python can be given.
+_DECIMAL = 2048
 _MOST_PARTS, _SHOWN_PARTS = 8, 4
+
+
+def written(value: Any) -> str:
+    """A plain value as Python writes it; a long integer, of which it refuses the decimal digits, in hexadecimal."""
+    return hex(value) if type(value) is int and value.bit_length() > _DECIMAL else repr(value)
 
 
 def brief(text: str) -> str:

@@ -20,15 +20,13 @@ from typing import Any
 from forebay._native import Errands
 from forebay.block import START, Block, Cursor
 from forebay.errors import ForebayError, SpillError
+from forebay.full_disk import is_full, refusal, room
 from forebay.run.cached import Content, Damaged, compact, fitting, shared
-from forebay.run.cached_others import Origin, Others
+from forebay.run.cached_others import ENDINGS, LOCK, Origin, Others
 from forebay.run.cached_record import Decoder, Record, describe, encode
 from forebay.run.files import OpenFile, sync_folder
 from forebay.run.operator import Setup
 from forebay.run.waiting import Waiting
-
-# Of a disk that has no room.
-_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
 class FolderContent(Content):
@@ -66,7 +64,7 @@ class FolderContent(Content):
         try:
             self._open()
         except OSError as error:
-            raise SpillError(f"cache({str(folder)!r}) cannot be read: {_said(error)}") from error
+            raise SpillError(f"cache({str(folder)!r}) cannot be read: {refusal(error)}") from error
 
     # Finding what is there.
 
@@ -171,10 +169,10 @@ class FolderContent(Content):
                 self._folder.mkdir(parents=True, exist_ok=True)
             except OSError as error:
                 raise SpillError(
-                    f"cache({str(self._folder)!r}): the folder cannot be made: {_said(error)}; name one that can be"
+                    f"cache({str(self._folder)!r}): the folder cannot be made: {refusal(error)}; name one that can be"
                 ) from error
             try:
-                lock = OpenFile(os.open(self._folder / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666))
+                lock = OpenFile(os.open(self._folder / LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666))
                 try:
                     fcntl.flock(lock.number, fcntl.LOCK_EX | fcntl.LOCK_NB)
                 except BlockingIOError:
@@ -241,7 +239,7 @@ class FolderContent(Content):
         try:
             self._put(pieces)
         except OSError as error:
-            if error.errno not in _FULL or not self._others.sweep():
+            if not is_full(error) or not self._others.sweep():
                 raise self._failed(error) from error
             try:
                 self._put(pieces)
@@ -345,34 +343,25 @@ class FolderContent(Content):
     def _failed(self, error: OSError) -> SpillError:
         if error.errno in (errno.ENOENT, errno.ENOTDIR):
             return SpillError(f"cache({str(self._folder)!r}): the folder is gone; iterate again to fill it anew")
-        why, what = (
-            ("the disk is full", "Make room there, or name")
-            if error.errno in _FULL
-            else (_said(error), "See to that, or name")
-        )
+        more, what = (f", {room(self._folder)}", "Make room there") if is_full(error) else ("", "See to that")
         return SpillError(
-            f"cache({str(self._folder)!r}) cannot be written: {why}; {self.rows:,} elements are in it and stay usable. "
-            f"{what} another folder"
+            f"cache({str(self._folder)!r}) cannot be written: {refusal(error)}; {self.rows:,} elements are in it and "
+            f"stay usable{more}. {what}, or name another folder"
         )
 
     def clear(self) -> None:
-        """Delete the files. SpillError if another process is writing to them."""
+        """Delete the files of this and of other plans, and no others. SpillError if another process writes to them."""
         with self._mutex:
             if not self._folder.is_dir():
                 return
             if not self.may_grow():
                 raise SpillError(f"cache({str(self._folder)!r}) is being filled by another process; stop it first")
             self._others.sweep()
-            for path in self._folder.glob(f"{self._key}.*"):
-                path.unlink(missing_ok=True)
+            for ending in ENDINGS:
+                (self._folder / f"{self._key}.{ending}").unlink(missing_ok=True)
             self._committed = True
             self._waiting.clear()
             self.rest()
-
-
-def _said(error: OSError) -> str:
-    """What the system said, and of which path."""
-    return f"{error.strerror} ({error.filename})" if error.filename else str(error)
 
 
 def _stamp(path: Path) -> tuple[int, int, int] | None:

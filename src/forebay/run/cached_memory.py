@@ -19,6 +19,8 @@ from forebay.run.waiting import Waiting, most_waiting
 
 # Of the budget; the other steps have to live too.
 SHARE = 0.5
+TOLD_PART = 16
+"""Of what is on disk: no more than such a part is not rows, but what tells of them."""
 # What a block costs besides its rows, roughly.
 _OVERHEAD = 1024
 # Blocks of a few rows, which slow functions give, are joined up to this size. Larger ones would make it dear to go
@@ -55,6 +57,10 @@ class _OnDisk:
         self._from.append(len(self._sources) - 1)
         self.starts.append(start)
 
+    def files(self) -> list[SpillFile]:
+        """Each of them once."""
+        return list({id(file): file for file, _ in self._sources}.values())
+
     def record(self, number: int) -> tuple[Place, SpillFile, str]:
         """Where it is, in which file, and the layout that its cursor belongs to."""
         fields = len(Place._fields)
@@ -84,8 +90,14 @@ class MemoryContent(Content):
     def enter(self, user: Operator, setup: Setup) -> Any:
         """What is in memory counts in every budget under which it is used."""
         super().enter(user, setup)
+        setup.spill.reads(self)
         with self._lock:
             return self._lease_on(setup.ledger)
+
+    def on_disk_beside(self, store: SpillStore) -> int:
+        """Of the files that other iterations have written."""
+        with self._lock:
+            return sum(len(file) for file in self._written.files() if file.store is not store)
 
     def _lease_on(self, ledger: Ledger) -> Lease:
         known = self._leases.get(ledger)
