@@ -10,7 +10,7 @@ from forebay.sizes import memory_left, parse_size
 UNSEEN = 8 << 20
 """What a block counts as, with its rows while it is put together, before one of its kind has been seen."""
 
-# Budgets beside which the tens of MiB that the C library keeps of freed arrays are much.
+# What a pipeline has of the budget, if the tens of MiB that the C library keeps of freed arrays are much beside it.
 _SMALL = 128 << 20
 
 ELSEWHERE = " (processes)"
@@ -35,10 +35,12 @@ class Ledger:
 
     def __init__(self, budget: "int | str | float") -> None:
         self.budget = parse_size("Ledger", budget, memory_left)
+        self.given: int | str | float = budget
         self._lock = threading.Lock()
         self._held = 0
         self._peak = 0
         self._leases: weakref.WeakSet[Lease] = weakref.WeakSet()
+        self._runs: set[int] = set()
         # What leases held that are gone. The garbage collector may run on a thread that has the lock, so it only leaves
         # them here.
         self._returned: deque[int] = deque()
@@ -56,6 +58,24 @@ class Ledger:
     def peak(self) -> int:
         """The most that was ever held at once."""
         return self._peak
+
+    @property
+    def runs(self) -> int:
+        """How many iterators share it at the moment."""
+        return len(self._runs)
+
+    @property
+    def share(self) -> int:
+        """Bytes that one more iterator may count on: what it cannot be refused has to be in proportion to it."""
+        return self.budget // (1 + len(self._runs))
+
+    def enter(self, run: object) -> None:
+        """An iterator begins, or begins anew. It holds little as yet, and will need its share."""
+        self._runs.add(id(run))
+
+    def leave(self, run: object) -> None:
+        """It has ended. Called from wherever that is noticed, so neither takes a lock."""
+        self._runs.discard(id(run))
 
     def lease(self, owner: str) -> "Lease":
         """A part of the budget for a buffer, empty at first. It ends with ``release``, or when nobody refers to it."""
@@ -105,6 +125,11 @@ class Lease:
         """Of the ledger, which others hold parts of too."""
         return self._ledger.budget
 
+    @property
+    def of_all(self) -> int:
+        """Bytes that this and all others of the ledger hold."""
+        return self._ledger.held
+
     def beside(self) -> "Lease":
         """Another one of the same owner, for a buffer that another thread or class looks after."""
         return self._ledger.lease(self.owner)
@@ -127,7 +152,7 @@ class Lease:
         granted = ledger._change(total - self._amount[0], refusable)
         if granted:
             self._amount[0] = total
-            if ledger.budget < min(ledger._peak, _SMALL):
+            if ledger._peak > ledger.budget < _SMALL * max(1, ledger.runs):
                 map_large_arrays()
         return granted
 

@@ -127,15 +127,17 @@ class Options(_Shown):
 
     Args:
         optimize: rewrite the plan before running it; see ``Dataset.explain``.
-        block_bytes: the size that blocks grow to. Larger blocks cost less per row and more memory per stage.
+        block_bytes: the size in bytes that blocks grow to, a whole number; by default 2 MiB (``2 << 20``), or less
+            where the budget is small. Larger blocks cost less per row and more memory per stage.
         deterministic: False lets parallel steps that do not say otherwise give their results as they come.
         memory: the most bytes that buffers may hold together: a number, a text such as "2GiB" or "500MB", a fraction
             of what the container or the host has left, or a ``Ledger`` that several datasets share. By default half
             of what is left.
         spill_dir: where to put what does not fit into that. By default the system's temporary folder, or ``/var/tmp``
-            if that one is only memory. ``iter()`` looks whether files can be made there.
-        spill_limit: the most bytes to put there: a number, a text, or a fraction of what is free on that disk when an
-            iteration begins.
+            if that one is only memory; ``~`` is the user's home. That it is a folder which may be written to is looked
+            at by ``iter()``; a file is made there, or refused, when the first rows have no room in memory.
+        spill_limit: the most bytes to put there, above 0: a number, a text, or a fraction of what is free on that disk
+            when an iteration begins.
         threading: see ``Threading``.
         autotune: see ``Autotune``.
         remote: see ``RemoteOptions``.
@@ -174,6 +176,8 @@ class Options(_Shown):
             parse_size("Options.spill_limit", self.spill_limit, lambda: 1 << 30)
         if self.spill_dir is not None and not isinstance(self.spill_dir, (str, os.PathLike)):
             raise PlanError(f"Options.spill_dir must be a path, got {self.spill_dir!r}")
+        if self.spill_dir is not None:
+            self.spill_dir = os.path.expanduser(self.spill_dir)
         for name, kind in (("threading", Threading), ("autotune", Autotune), ("remote", RemoteOptions)):
             if not isinstance(getattr(self, name), kind):
                 raise PlanError(

@@ -19,6 +19,8 @@ _USED = {"memory.max": "memory.current", "memory.limit_in_bytes": "memory.usage_
 # What stands there in the first version of cgroups without a limit is the largest number of whole pages.
 _UNLIMITED = 1 << 62
 _MOST = 1 << 62
+_PERCENT = re.compile(r"\s*(\d+(?:\.\d+)?)\s*%\s*")
+_NOTHING = re.compile(r"\s*0+(?:\.0+)?\s*[A-Za-z]*\s*")
 _SIZE = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([A-Za-z]*)\s*")
 
 
@@ -37,8 +39,44 @@ def parse_size(name: str, size: Any, whole: Callable[[], int]) -> int:
             return int(count)
     raise PlanError(
         f"{name}={size!r}: a size is a whole number of bytes, a text such as '2GiB' or '500MB', or a fraction between "
-        "0 and 1 of what is left"
+        f"0 and 1 of what is left{_instead(size)}"
     )
+
+
+def _instead(size: Any) -> str:
+    """What to write for a size that is plainly meant, or what is wrong with it."""
+    if isinstance(size, str) and (percent := _PERCENT.fullmatch(size)) and 0 < float(percent[1]) < 100:
+        return f". For {size.strip()} write {float(percent[1]) / 100:.6g}"
+    number = isinstance(size, (int, float, np.number)) and not isinstance(size, bool)
+    if (number and size == 0) or (isinstance(size, str) and _NOTHING.fullmatch(size)):
+        return ". Of 0 bytes nothing fits: it must be more"
+    return ""
+
+
+def size_text(count: float) -> str:
+    """Bytes as reports say them.
+
+    >>> size_text(512), size_text(1.5 * 2**20), size_text(2**29), size_text(3 * 2**30)
+    ('512 B', '1.5 MiB', '512 MiB', '3 GiB')
+    """
+    for unit in ("B", "KiB", "MiB", "GiB"):
+        if count < 1024 or unit == "GiB":
+            # No more digits than tell it apart, and none that are 0.
+            return (
+                f"{count:.0f} {unit}" if count >= 10 or unit == "B" else f"{count:.1f}".removesuffix(".0") + f" {unit}"
+            )
+        count /= 1024
+    raise AssertionError
+
+
+def larger_unit(size: Any) -> str:
+    """A question to whoever gave a size of some bytes only, which perhaps was meant in MiB; nothing if it was not."""
+    found = _SIZE.fullmatch(str(size))
+    if found is None or isinstance(size, (float, np.floating)):
+        return ""
+    plain = "" if found[2] else "A whole number means bytes: "
+    question = f"{plain}was '{found[1]}MiB' meant?"
+    return question[0].upper() + question[1:]
 
 
 def memory_left() -> int:

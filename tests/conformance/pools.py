@@ -74,6 +74,10 @@ class Borrowed(Executor[Any]):
         self._processes.bell = self.bell
         return self._processes.submit(*self._function, *arguments)
 
+    @property
+    def usable(self) -> bool:
+        return self._processes is not None
+
     def count_in(self, ledger: Ledger) -> None:
         """What serves all is in the budget of none."""
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from forebay import Dataset
-from forebay.errors import DataError, FunctionError, PlanError
+from forebay.errors import DataError, FunctionError, PlanError, TransferError
 from processes.support import fds
 
 
@@ -120,6 +120,32 @@ def test_exceptions_that_cannot_be_read_back(call: Any) -> None:
 
     with pytest.raises(FunctionError, match=r"Trap: closed .*could not be sent.*invalid literal"):
         call(the_function)
+
+
+class Ending:
+    """Ends the program of whoever reads it; unread, it can be sent."""
+
+    def __reduce__(self) -> Any:
+        return sys.exit, ("on the way",)
+
+
+def test_results_that_end_whoever_reads_them(call: Any) -> None:
+    with pytest.raises(TransferError, match=r"the result could not be read from the worker process.* on the way"):
+        call(Ending)
+    assert call(len, "abc") == 3
+
+
+class Unsendable:
+    """Ends the program of whoever sends it."""
+
+    def __reduce__(self) -> Any:
+        sys.exit("before the way")
+
+
+def test_arguments_that_end_whoever_sends_them(call: Any) -> None:
+    with pytest.raises(TransferError, match=r"argument 1 cannot be sent to a worker process.* before the way"):
+        call(len, Unsendable())
+    assert call(len, "abc") == 3
 
 
 def test_exceptions_that_cannot_be_printed(call: Any) -> None:

@@ -1,122 +1,16 @@
 """The ledger: what is held is counted, growth beyond the budget is refused, and everything comes back."""
 
 import gc
-import os
 import threading
-from collections.abc import Callable, Iterator
-from pathlib import Path
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 import pytest
 
 import forebay as fb
-from forebay import Dataset, cgroups, sizes
-from forebay.errors import PlanError
+from forebay import Dataset
 from forebay.ledger import Ledger
-from forebay.run import cpus
-from forebay.sizes import memory_left, parse_size
-
-
-@pytest.mark.parametrize(
-    ("size", "count"),
-    [
-        (1, 1),
-        (10**12, 10**12),
-        ("1", 1),
-        ("1B", 1),
-        ("2KiB", 2048),
-        ("2 kb", 2000),
-        ("1.5MiB", 3 << 19),
-        ("500MB", 500_000_000),
-        ("2GiB", 2 << 30),
-        ("2g", 2 << 30),
-        ("1TiB", 1 << 40),
-        (0.5, 500),
-        (np.int64(100), 100),
-        (np.uint8(7), 7),
-        (np.float32(0.5), 500),
-        (np.float64(0.25), 250),
-    ],
-)
-def test_sizes(size: object, count: int) -> None:
-    assert parse_size("x", size, lambda: 1000) == count  # type: ignore[arg-type]
-
-
-@pytest.mark.parametrize(
-    "size",
-    [
-        0,
-        -1,
-        "",
-        "GiB",
-        "-1GiB",
-        "1 zebra",
-        "0",
-        0.0,
-        1.0,
-        2.5,
-        -0.5,
-        True,
-        None,
-        [],
-        "1e9",
-        np.int64(0),
-        np.float32(2),
-        np.True_,
-    ],
-)
-def test_what_is_no_size(size: object) -> None:
-    with pytest.raises(PlanError, match=r"^x=.*a size is a"):
-        parse_size("x", size, lambda: 1000)  # type: ignore[arg-type]
-
-
-def test_memory_left_is_what_there_is() -> None:
-    assert 0 < memory_left() < 1 << 50
-
-
-@pytest.fixture
-def groups(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
-    """Writes files of control groups, of which this process is in /a/b."""
-    monkeypatch.setattr(cgroups, "_ROOT", str(tmp_path))
-    cgroups._limits.cache_clear()
-
-    def limits(controller: str, *names: str) -> tuple[str, ...]:
-        return cgroups._limits("2:cpu,cpuacct:/a/b\n1:memory:/a/b\n0::/a/b\n", controller, names)
-
-    monkeypatch.setattr(sizes, "limits", limits)
-    monkeypatch.setattr(cpus, "limits", limits)
-
-    def write(folder: str, **texts: object) -> None:
-        (tmp_path / folder).mkdir(parents=True, exist_ok=True)
-        for name, text in texts.items():
-            (tmp_path / folder / name.replace("_", ".", 1)).write_text(f"{text}\n")
-
-    return write
-
-
-def test_memory_of_a_group(groups: Callable[..., None]) -> None:
-    groups("a/b", memory_max="max")
-    groups("a", memory_max=50_000, memory_current=30_000, memory_stat="anon 7\ninactive_file 5000")
-    assert memory_left() == 25_000
-
-
-def test_memory_of_a_group_of_the_first_version(groups: Callable[..., None]) -> None:
-    groups("memory", memory_limit_in_bytes=9223372036854771712, memory_usage_in_bytes=1, memory_stat="")
-    groups("memory/a/b", memory_limit_in_bytes=50_000, memory_usage_in_bytes=30_000, memory_stat="cache 9")
-    assert memory_left() == 20_000
-
-
-def test_processors_of_a_group(groups: Callable[..., None], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(os, "sched_getaffinity", lambda _: set(range(8)))
-    groups("a", cpu_max="max 100000")
-    assert cpus.available_cpus() == 8
-    groups("a/b", cpu_max="350000 100000")
-    cgroups._limits.cache_clear()
-    assert cpus.available_cpus() == 3
-    groups("cpu,cpuacct/a/b", cpu_cfs_quota_us=200_000, cpu_cfs_period_us=100_000)
-    cgroups._limits.cache_clear()
-    assert cpus.available_cpus() == 2
 
 
 def test_growth_is_granted_up_to_the_budget() -> None:
@@ -289,9 +183,25 @@ def test_an_element_larger_than_the_budget_is_named() -> None:
         list(numbers(1000, 100).batch(500).with_options(fb.Options(memory="100KiB")))
 
 
-def test_a_budget_that_was_meant_in_larger_units_is_asked_about() -> None:
-    with pytest.raises(fb.DataError, match=r"the budget is 64 bytes .* was '64MiB' meant\?$"):
-        list(numbers(3, 100).with_options(fb.Options(memory=64)))
+@pytest.mark.parametrize(
+    ("memory", "question"),
+    [
+        (64, "A whole number means bytes: was '64MiB' meant?"),
+        ("64", "A whole number means bytes: was '64MiB' meant?"),
+        ("2KiB", "Was '2MiB' meant?"),
+        ("1.5 kb", "Was '1.5MiB' meant?"),
+        (fb.Ledger("2KiB"), "Was '2MiB' meant?"),
+        (1e-15, ""),
+        ("16KiB", ""),
+    ],
+)
+def test_a_budget_that_was_meant_in_larger_units_is_asked_about(memory: Any, question: str) -> None:
+    with pytest.raises(fb.DataError) as caught:
+        list(numbers(3, 10_000).with_options(fb.Options(memory=memory)))
+    assert str(caught.value).partition("for example with smaller batches")[2] == (f". {question}" if question else "")
+
+
+def test_a_budget_of_a_few_bytes_will_do_for_small_elements() -> None:
     assert len(list(numbers(3, 4).with_options(fb.Options(memory=64)))) == 3
 
 
@@ -300,10 +210,10 @@ def test_the_forecast_does_not_grow_with_the_data() -> None:
     report = dataset.with_options(fb.Options(memory="1MiB")).memory_report()
     assert report.scales == (1, 10, 100)
     assert report.memory(1) == report.memory(100)
-    assert "budget 1.0 MiB" in str(report)
+    assert "budget 1 MiB" in str(report)
     assert "disk" in str(report)
     assert len(str(report).splitlines()) == 8
-    assert str(report).splitlines()[-1].startswith("more than the budget")
+    assert str(report).splitlines()[-1].startswith("steps share the budget")
     roomy = dataset.with_options(fb.Options(memory="1GiB")).memory_report()
     assert len(str(roomy).splitlines()) == 7
 
@@ -329,7 +239,9 @@ def test_the_forecast_has_the_numbers_of_rows_on_disk_where_they_are_many() -> N
         small, large = (
             shuffled.with_options(fb.Options(memory=memory)).memory_report() for memory in ("4MiB", "160MiB")
         )
-        assert small.memory(1) < 4 << 20
+        # Rows fill the budget before they go there, and numbers go there at once.
+        assert (small.steps[0].memory[0] == 4 << 20) == (disk > rows * 16)
+        assert small.memory(1) - small.steps[0].memory[0] < 4 << 20
         assert small.steps[0].disk[0] == disk
         assert large.memory(1) >= 8 * rows
 
@@ -343,7 +255,8 @@ def test_the_forecast_knows_caches_batches_slots_and_processes() -> None:
     steps = {step.step.partition("(")[0]: step for step in report.steps}
     # 8 MB of rows: all of them at first, then half of the budget.
     assert steps["cache"].memory == (budget // 2,) * 3
-    assert steps["cache"].disk == (8_000_000 - budget // 2, 80_000_000 - budget // 2, 800_000_000 - budget // 2)
+    # Other steps may leave it less than that.
+    assert steps["cache"].disk == (8_500_000, 85_000_000, 850_000_000)
     assert steps["batch"].memory == (3 * 200 * 8000,) * 3
     assert "4 open datasets and of 2 ahead" in steps["interleave"].why
     assert steps["map"].memory == (budget,) * 3
@@ -379,5 +292,35 @@ def test_a_shuffle_buffer_holds_what_was_forecast(size: int) -> None:
         next(it)
         (held,) = (held for owner, held in it.ledger.holders().items() if owner.startswith("shuffle"))
         assert it.stats().on_disk == forecast.disk[0] == 0
-    # While it grows, its rows are there twice.
-    assert held == forecast.memory[0] // 2
+    # While it grows, its rows are there twice, and so are those that come in.
+    assert held < forecast.memory[0] // 2 <= held + (2 << 20)
+
+
+def arrays(count: int, width: int) -> Dataset[Any]:
+    return Dataset.from_generator(lambda: (np.full(width, i, np.float32) for i in range(count)))
+
+
+@pytest.mark.parametrize(
+    ("dataset", "spills"),
+    [
+        (arrays(9000, 1000).shuffle(8000, seed=1), True),
+        (arrays(9000, 1000).shuffle(1000, seed=1), False),
+        (arrays(9000, 1000).shuffle(seed=1), True),
+        (arrays(250_000, 1).shuffle(seed=1), False),
+        (Dataset.from_tensor_slices(np.zeros((9000, 1000), np.float32)).cache().shuffle(seed=1), True),
+        (Dataset.from_tensor_slices(np.zeros((900, 1000), np.float32)).cache().shuffle(seed=1), False),
+    ],
+    ids=["buffer", "small buffer", "everything", "narrow rows", "a known number", "a small number"],
+)
+def test_the_forecast_counts_what_is_held_before_rows_go_to_disk(dataset: Dataset[Any], spills: bool) -> None:
+    """A shuffle fills memory first, and what it holds afterwards is not the most that it holds."""
+    dataset = dataset.with_options(fb.Options(memory="16MiB"))
+    report = dataset.memory_report()
+    with iter(dataset) as it:
+        next(it)
+        assert (it.stats().on_disk > 0) == spills
+        held = sum(step.memory[0] for step in report.steps)
+        assert it.ledger.peak <= held
+    # Nor is it said to be far more than it is, if it is known how many rows there are.
+    if report.steps[0].disk[0] or not spills:
+        assert it.ledger.peak > report.memory(1) // 3

@@ -18,6 +18,10 @@ class Parkable(Protocol):
     identity: str
     """What they run: equal only if they would do the same."""
 
+    @property
+    def usable(self) -> bool:
+        """Whether they can still be had: a forked child finds those of its parent."""
+
     def close(self) -> None:
         """End them."""
 
@@ -56,7 +60,11 @@ class Parking:
 
     def take(self, identity: str) -> Any | None:
         """Workers that run exactly this, if any are idle."""
-        return self._parked.pop(identity, None)
+        parked = self._parked.pop(identity, None)
+        if parked is None or parked.usable:
+            return parked
+        parked.close()
+        return None
 
     def put(self, workers: Parkable) -> None:
         """Keep them for the next iteration."""

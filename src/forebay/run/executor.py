@@ -51,11 +51,15 @@ class Job(Generic[R]):
             # Not the job: who finds another one done does not come by here for long, and all results would be kept.
             self._bell.put(None)
 
-    def result(self) -> R:
-        """Wait for the result; raises what the function raised. May be interrupted, and called again."""
+    def wait(self) -> None:
+        """Until it is done. May be interrupted, and called again."""
         while not self.done:
             if self._running.acquire(timeout=GLANCE):
                 self._running.release()
+
+    def result(self) -> R:
+        """Wait for the result; raises what the function raised. May be interrupted, and called again."""
+        self.wait()
         if self._error is not None:
             raise self._error
         return self._result  # type: ignore[no-any-return]

@@ -8,17 +8,19 @@ import signal
 import socket
 import subprocess
 import sys
+import threading
+import time
 import weakref
 from collections import deque
 from collections.abc import Callable
 from contextlib import ExitStack, suppress
-from typing import Any
+from typing import Any, Protocol
 
 from forebay.digests import blake2b
-from forebay.errors import PlanError, TransferError
+from forebay.errors import InternalError, PlanError, TransferError
 from forebay.run.executor import Job
 from forebay.run.process.remote_error import shown_value, text_of
-from forebay.run.process.segment import Part, Segment
+from forebay.run.process.segment import SMALLEST, Part, Segment
 from forebay.run.process.wire import Types, decode, encode
 from forebay.run.process.worker import ANSWER, TASK
 from forebay.uninterrupted import uninterrupted
@@ -27,6 +29,10 @@ SLOTS = 2
 """Calls that a worker may hold: the one it is on, and one to go on with while the answer travels."""
 TYPICAL = 24 << 20
 """Bytes that a worker has for itself, roughly, as long as nothing is known of it: an interpreter with NumPy."""
+FIRST = TYPICAL + SLOTS * SMALLEST
+"""The same with its shared memory."""
+PATIENCE = 0.5
+"""What workers get to end by themselves, then after SIGTERM, then after SIGKILL. Together below two seconds."""
 # Behind a call that takes longer than this nothing is lined up: another worker may well be free before.
 _SHORT = 0.1
 
@@ -44,15 +50,36 @@ main(*numbers)
 """
 
 
+class Home(Protocol):
+    """Where a task comes from."""
+
+    launch: "Launch"
+
+
 class Task:
-    """A job, and how the workers died that were on it."""
+    """A job, whose it is, and how the workers died that were on it."""
 
-    __slots__ = ("deaths", "job", "slot")
+    __slots__ = ("deaths", "dropped", "home", "job", "number", "slot")
 
-    def __init__(self, job: Job[Any]) -> None:
+    def __init__(self, job: Job[Any], home: Home) -> None:
         self.job = job
+        self.home: Any = home
         self.deaths: list[str] = []
         self.slot = 0
+        self.number = 0
+        """What the worker calls it that has it."""
+        self.dropped = False
+        """Whether nobody waits for it any more. A worker cannot skip it: later messages rely on what came with it."""
+
+    def finish(self, result: Any, error: BaseException | None, seconds: float = 0.0) -> None:
+        """Tell whoever waits for the job."""
+        if not self.dropped:
+            self.job.finish(result, error, seconds, seconds)
+
+    def drop(self, error: BaseException) -> None:
+        """Have nobody wait for it any more."""
+        self.finish(None, error)
+        self.dropped = True
 
 
 class Launch:
@@ -91,6 +118,10 @@ class Launch:
         segment.write(parts)
         segment.close()
 
+    def runs_like(self, other: "Launch") -> bool:
+        """Whether a worker that was started for one finds what the function of the other needs."""
+        return (self.path, self.argv, self.directory) == (other.path, other.argv, other.directory)
+
     def command(self, *numbers: int) -> list[str]:
         """The command line of a worker."""
         flags = subprocess._args_from_interpreter_flags()  # type: ignore[attr-defined]
@@ -108,13 +139,20 @@ def _hash_seed() -> str:
 class Child:
     """One worker process. Made, used and ended by the dispatcher's thread alone.
 
+    It refuses all others: two that hand over tasks, or take answers, would mix up whose they are.
     That thread must not end before the worker: the kernel kills a worker together with the thread that started it.
     """
 
     def __init__(self, launch: Launch) -> None:
+        self._owner = threading.get_ident()
         self.tasks: deque[Task] = deque()
+        self._sent = 0
+        self.stopped = False
+        """Whether it was killed for a task that nobody waits for any more: that is held against no other."""
         self._free = list(range(SLOTS))
         self._types = launch.types.copy()
+        self._functions = {launch: 0}
+        self._next_function = 1
         self._seconds = float("inf")
         self._answered = False
         self._private = TYPICAL
@@ -165,29 +203,59 @@ class Child:
 
     def send(self, task: Task) -> None:
         """Hand the task over. Raises TransferError if its arguments cannot be sent."""
+        self._check_owner()
         slot = task.slot = self._free[-1]
+        launch = task.home.launch
         types = self._types.copy()
+        if launch not in self._functions:
+            types.known.update(launch.types.known)
         try:
             size = self._segments[slot].write(encode(task.job.arguments, types))
         except TransferError:
             raise
-        except Exception as raised:
+        except BaseException as raised:
+            # Whatever it is that the user's own pickling raises: it is no reason for this thread to end.
             raise self._unsendable(task.job.arguments, raised) from raised
         self._segments[slot].begun = False
         self._free.pop()
+        self._sent += 1
+        task.number = self._sent
         self._types = types
         self.tasks.append(task)
         try:
-            self.socket.send(TASK.pack(slot, size))
+            if launch in self._functions:
+                self.socket.send(TASK.pack(slot, size, self._functions[launch], task.number))
+            else:
+                number = self._functions[launch] = self._next_function
+                self._next_function += 1
+                socket.send_fds(self.socket, [TASK.pack(slot, size, number, task.number)], [launch.payload])
         except OSError:
             # Dead, which its pidfd tells as well; the task is taken back with the others then.
             return
 
-    def _unsendable(self, arguments: tuple[Any, ...], reason: Exception) -> TransferError:
+    def part_from(self, home: Home, error: BaseException) -> None:
+        """Have no more to do with whoever gave it tasks."""
+        for task in self.tasks:
+            if task.home is home:
+                task.drop(error)
+        number = self._functions.pop(home.launch, None)
+        if number is not None:
+            with suppress(OSError):
+                self.socket.send(TASK.pack(0, 0, number, 0))
+        self._stop_if_unwanted()
+
+    def _stop_if_unwanted(self) -> None:
+        """Not for what waits behind a call of somebody else's, before that is done."""
+        if any(task.dropped and (task is self.tasks[0] or self._segments[task.slot].begun) for task in self.tasks):
+            # Its function may go on for ever, and nobody waits for it.
+            self.stopped = True
+            self.stop(signal.SIGKILL)
+
+    def _unsendable(self, arguments: tuple[Any, ...], reason: BaseException) -> TransferError:
         for index, argument in enumerate(arguments):
             try:
                 encode(argument, self._types.copy())
-            except Exception as raised:
+            except BaseException as raised:
                 error = TransferError(f"argument {index} cannot be sent to a worker process: {text_of(raised)}")
                 error.add_note(f"the argument is {shown_value(argument)}")
                 return error
@@ -195,6 +263,7 @@ class Child:
 
     def receive(self) -> bool | None:
         """Finish the oldest task with the answer that has come; None if there is none yet, False at the end of all."""
+        self._check_owner()
         try:
             message = self.socket.recv(ANSWER.size)
         except BlockingIOError:
@@ -204,18 +273,28 @@ class Child:
             return self.receive()
         if not message:
             return False
-        slot, size, self._seconds, self._private = ANSWER.unpack(message)
+        slot, size, self._seconds, self._private, number = ANSWER.unpack(message)
         self._answered = True
         result: Any = None
-        error: BaseException | None
+        error: BaseException | None = None
+        if not self.tasks or (self.tasks[0].slot, self.tasks[0].number) != (slot, number):
+            raise InternalError(f"a worker process has answered what it was not asked: call {number} in slot {slot}")
+        task = self.tasks.popleft()
         try:
-            result, error = decode(self._segments[slot].read(size), self._types)
-        except Exception as raised:
+            parts = self._segments[slot].read(size)
+            if not task.dropped:
+                result, error = decode(parts, self._types)
+        except BaseException as raised:
             error = TransferError(f"the result could not be read from the worker process: {text_of(raised)}")
             error.__cause__ = raised
         self._free.append(slot)
-        self.tasks.popleft().job.finish(result, error, self._seconds, self._seconds)
+        task.finish(result, error, self._seconds)
+        self._stop_if_unwanted()
         return True
+
+    def _check_owner(self) -> None:
+        if threading.get_ident() != self._owner:
+            raise InternalError("a worker process was used by a thread that it does not belong to")
 
     def hang_up(self) -> None:
         """Let the worker end by itself as soon as it is done with its call."""
@@ -236,6 +315,7 @@ class Child:
 
     def bury(self) -> str:
         """After the process has ended: give everything back, and say how it died."""
+        self._check_owner()
         code = self._reap()
         os.close(self.pidfd)
         self.socket.close()
@@ -250,3 +330,19 @@ class Child:
         if self.process.poll() is None:
             self.process.kill()
         return self.process.wait()
+
+
+def end_all(children: list[Child]) -> None:
+    """End them, busy or not."""
+    for child in children:
+        if child.tasks or child.stillborn:
+            # One that is still importing would only notice afterwards that nobody wants it any more.
+            child.stop(signal.SIGTERM)
+        child.hang_up()
+    for how in (signal.SIGTERM, signal.SIGKILL, None):
+        until = time.monotonic() + PATIENCE
+        for child in children:
+            if not child.ended(max(0.0, until - time.monotonic())) and how is not None:
+                child.stop(how)
+    for child in children:
+        child.bury()

@@ -7,12 +7,14 @@ import threading
 import time
 from collections import Counter, deque
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from forebay.errors import ClosedError, DataError, ForebayError, FunctionError, InternalError
 from forebay.ledger import ELSEWHERE, Lease, Ledger
 from forebay.run.executor import Job
-from forebay.run.process.child import Child, Launch, Task
+from forebay.run.process.child import PATIENCE, Child, Launch, Task, end_all
+from forebay.run.process.hosts import Guests, Lending, Neighbours, neighbours
 from forebay.run.process.remote_error import text_of
 from forebay.uninterrupted import uninterrupted
 
@@ -20,8 +22,6 @@ DEATHS = 3
 """So many workers may die on one job before the job is held to be the reason."""
 STARTS = 10
 """So many may die in a row before they begin with anything, before that is held to go on for ever."""
-# What workers get to end by themselves, then after SIGTERM, then after SIGKILL. Together below two seconds.
-_PATIENCE = 0.5
 # What one gets that has hung up: as good as always it is on its way out, which takes a while on a busy machine.
 _FAREWELL = 5.0
 # Changes of what workers hold up to this are not worth telling.
@@ -31,26 +31,40 @@ Describe = Callable[..., str]
 
 
 class Dispatcher:
-    """Gives tasks to workers.
+    """Gives tasks to workers: its own, or those of another one on the same ledger that has no room for more (`hosts`).
 
-    Other threads only append to `pending`, set `workers` and call ``wake`` and ``close``; everything else belongs to
-    the thread that runs ``run``. There is no lock to wait for, since ``close`` may be called by the garbage collector
-    in the middle of anything, also on that very thread.
+    Other threads only append to `pending`, set `workers` and call what is public; everything else, the workers above
+    all, belongs to the thread that runs ``run``. There is one at most: whoever submits first starts it, or whoever
+    closes ends what never had one, and a lock says which. Neighbours only add to what they have seen running. No other
+    lock is waited for, since ``close`` may be called by the garbage collector in the middle of anything, also on that
+    very thread.
     """
 
     def __init__(self, launch: Launch, workers: int, describe: Describe) -> None:
         self.workers = workers
         self.pending: deque[Task] = deque()
         self.name = launch.name
-        self._launch = launch
-        self._describe = describe
+        self.launch = launch
+        self.describe = describe
         self._children: list[Child] = []
         self._leaving: list[Child] = []
         self._stillborn: list[str] = []
         self._reason: ForebayError | None = None
         self.lease: Lease | None = None
         """What workers count as. The first is started in any case, others only if there is room for them."""
-        self._counted = 0
+        self.counted = 0
+        self.staying = 0
+        """Bytes of the workers that are to stay,"""
+        self.largest = 0
+        """and of the largest of them."""
+        self.hosting = False
+        """Whether it has workers, or is about to have the first one."""
+        self.guests = Guests()
+        self._ledger: Ledger | None = None
+        self._moves: deque[tuple[Lease | None, Neighbours]] = deque()
+        """Where it is to be counted from now on; no lease if that is where it was before."""
+        self._neighbours: Neighbours | None = None
+        self._lending = Lending()
         self._crowded = False
         self._most: int | None = None
         """How many workers the budget has room for, once those there are have outgrown it."""
@@ -61,28 +75,66 @@ class Dispatcher:
         self._selector = selectors.DefaultSelector()
         self._wakeup: int | None = None
         self._waking = threading.RLock()
+        self._beginning = threading.RLock()
+        """Held by whoever starts the thread, or ends what never had one, never by the thread itself."""
         self._thread: threading.Thread | None = None
 
     def submit(self, job: Job[Any]) -> None:
         """Have a worker do it. The thread starts with the first job."""
         if self._closing or os.getpid() != self._process:
             raise ClosedError(f"{self.name} is closed")
-        self.pending.append(Task(job))
-        if self._thread is None:
+        self.pending.append(Task(job, self))
+        thread = self._thread
+        if thread is None or thread.ident is None:
+            # Also if another thread is about to start it, which may fail.
             uninterrupted(self._start)
-        elif self._hungry or self._reason is not None:
+        self._show()
+
+    def add(self, task: Task) -> None:
+        """Have a worker do it, whoever it is for. Not for one that has never been seen running."""
+        self.pending.append(task)
+        self._show()
+
+    def _show(self) -> None:
+        # After it is there, and what the thread says before it looks once more: one of the two sees the other.
+        if self._hungry or self._reason is not None:
             self.wake()
 
+    @property
+    def ended(self) -> bool:
+        """Whether all that still comes back to it is dropped."""
+        return self._reason is not None
+
+    @property
+    def usable(self) -> bool:
+        """Whether it takes jobs: not in a forked child, which has a copy of this and no thread."""
+        return not self._closing and self._reason is None and os.getpid() == self._process
+
+    @property
+    def takes_guests(self) -> bool:
+        """Whether others may hand over tasks."""
+        return self.hosting and not self._closing and self._reason is None
+
     def _start(self) -> None:
-        if self._wakeup is None:
-            self._wakeup = os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK)
-            self._selector.register(self._wakeup, selectors.EVENT_READ, self._woken)
-        thread = threading.Thread(target=self.run, name=f"forebay {self.name}", daemon=True)
-        thread.start()
-        self._thread = thread
+        with self._beginning:
+            if self._thread is not None or self._closing:
+                return
+            if self._wakeup is None:
+                self._wakeup = os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK)
+                self._selector.register(self._wakeup, selectors.EVENT_READ, self._woken)
+            # Known before it runs: it may be lent tasks, or be closed, before ``start`` has returned.
+            thread = self._thread = threading.Thread(target=self.run, name=f"forebay {self.name}", daemon=True)
+            try:
+                thread.start()
+            except (RuntimeError, MemoryError):
+                # There are too many threads; the next job may find fewer.
+                self._thread = None
+                raise
 
     def wake(self) -> None:
         """Make the thread look at what has changed."""
+        if os.getpid() != self._process:
+            return
         with self._waking:
             if self._wakeup is not None:
                 os.eventfd_write(self._wakeup, 1)
@@ -101,19 +153,41 @@ class Dispatcher:
             return
         self._closing = True
         self.wake()
-        if self._thread is None:
-            if self._reason is None:
-                uninterrupted(lambda: self._end(ClosedError(f"{self.name} is closed")))
-        elif threading.current_thread() is not self._thread:
-            self._thread.join()
+        uninterrupted(self._end_unstarted)
+        thread = self._thread
+        # One that is just being started, in the midst of which a signal has come that closes, will end by itself.
+        if thread is not None and thread is not threading.current_thread() and thread.is_alive():
+            thread.join()
+
+    def _end_unstarted(self) -> None:
+        with self._beginning:
+            if self._thread is None and self._reason is None:
+                self._end(ClosedError(f"{self.name} is closed"))
 
     def count_in(self, ledger: Ledger) -> None:
-        """Have what workers hold counted there from now on."""
-        lease = ledger.lease(f"{self.name}{ELSEWHERE}")
-        lease.note(self._counted)
-        self._crowded = False
-        self._most = None
-        self.lease = lease
+        """Have what workers hold counted there from now on. Called by whoever submits."""
+        there, lease = neighbours(ledger), None
+        if ledger is not self._ledger:
+            # At once, or whoever comes next would be given the same room. From here on the lease is the thread's.
+            self._ledger, lease = ledger, ledger.lease(f"{self.name}{ELSEWHERE}")
+            lease.note(self.counted)
+            there.add(self)
+        self._moves.append((lease, there))
+        self.wake()
+        if self._reason is not None:
+            there.remove(self)
+
+    def _move(self) -> None:
+        while self._moves:
+            lease, there = self._moves.popleft()
+            if lease is not None:
+                if self._neighbours is not None:
+                    self._neighbours.remove(self)
+                self.lease, self._neighbours = lease, there
+                lease.note(self.counted)
+            self._crowded = False
+            self._most = None
+            self._lending.host = None
 
     def run(self) -> None:
         """The thread's whole life."""
@@ -141,16 +215,22 @@ class Dispatcher:
                 os.eventfd_read(self._wakeup)
 
     def _dispatch(self) -> None:
+        self._move()
+        self.guests.part_from_ended(self.pending, self._children)
         for surplus in self._children[self._wanted :]:
             if not surplus.tasks:
                 self._retire(surplus)
         while self.pending and not self._closing:
+            if not self.hosting and (host := self._find_host()) is not None:
+                self._lending.lend(self, host)
+                continue
             try:
                 child = self._choose()
             except OSError as raised:
-                error = FunctionError(f"{self.name}: a worker process cannot be started: {raised}")
+                task = self.pending.popleft()
+                error = FunctionError(f"{task.home.name}: a worker process cannot be started: {raised}")
                 error.__cause__ = raised
-                self.pending.popleft().job.finish(None, error, 0.0)
+                task.finish(None, error)
                 continue
             if child is None:
                 return
@@ -158,10 +238,21 @@ class Dispatcher:
             try:
                 child.send(task)
             except DataError as error:
-                task.job.finish(None, error, 0.0)
+                task.finish(None, error)
+            except BaseException:
+                self.pending.appendleft(task)
+                raise
+
+    def _find_host(self) -> "Dispatcher | None":
+        """Whoever does the tasks, or None once there are to be workers of its own."""
+        host = self._lending.find_host(self, self._neighbours)
+        if host is None:
+            self.hosting = True
+            self._most = None
+        return host
 
     def _has_room(self) -> bool:
-        return self._may_start() or any(child.has_room for child in self._children[: self._wanted])
+        return not self.hosting or self._may_start() or any(child.has_room for child in self._children[: self._wanted])
 
     @property
     def _wanted(self) -> int:
@@ -172,11 +263,11 @@ class Dispatcher:
         free = [child for child in self._children[: self._wanted] if child.has_room]
         best = min(free, key=lambda child: len(child.tasks), default=None)
         if (best is None or best.tasks) and self._may_start() and self._affords_another():
-            best = Child(self._launch)
+            best = Child(self.launch)
             self._children.append(best)
             self._count()
-            self._selector.register(best.socket, selectors.EVENT_READ, _call(self._readable, best))
-            self._selector.register(best.pidfd, selectors.EVENT_READ, _call(self._died, best))
+            self._selector.register(best.socket, selectors.EVENT_READ, partial(self._readable, best))
+            self._selector.register(best.pidfd, selectors.EVENT_READ, partial(self._died, best))
         return best
 
     def _may_start(self) -> bool:
@@ -184,22 +275,35 @@ class Dispatcher:
 
     def _affords_another(self) -> bool:
         """Whether there is room for one more worker, which will need about as much as the largest there is."""
-        if not self._children or self.lease is None:
+        if not self._children or self.lease is None or self._neighbours is None:
             return True
-        more = max(child.memory for child in self._children)
         # Asked once: what becomes free later belongs to steps that come and go, and a worker stays.
-        self._crowded = not self.lease.ask(self._counted + more)
+        self._crowded = not self.lease.ask(self.counted + self._neighbours.largest)
         return not self._crowded
 
     def _count(self) -> None:
         held = sum(child.memory for child in self._children + self._leaving)
-        if self.lease is not None and abs(held - self._counted) > _WORTH_COUNTING:
-            self._counted = held
+        if self.lease is not None and abs(held - self.counted) > _WORTH_COUNTING:
+            self.counted = held
             self.lease.note(held)
-            if held > self.lease.budget and self._children:
-                # They were started while there was room, and have grown with what they make. One is always there.
-                most = max(1, self.lease.budget // max(child.memory for child in self._children))
-                self._most = min(most, self._wanted)
+            self._note_staying()
+            too_much = self._neighbours.too_much(self.lease) if self._neighbours is not None else 0
+            if too_much > 0 and self.largest:
+                # They were started while there was room, and have grown with what they make.
+                self._become_fewer(-(-too_much // self.largest))
+
+    def _note_staying(self) -> None:
+        sizes = [child.memory for child in self._children[: self._wanted]]
+        self.staying, self.largest = sum(sizes), max(sizes, default=0)
+
+    def _become_fewer(self, by: int) -> None:
+        """One is always there, here or with a neighbour."""
+        most = min(len(self._children), self._wanted) - by
+        if most < 1:
+            assert self._neighbours is not None
+            most = 0 if self._neighbours.may_leave(self) else 1
+        self._most = most
+        self._note_staying()
 
     def _readable(self, child: Child) -> None:
         if child not in self._children:
@@ -215,7 +319,7 @@ class Dispatcher:
                 pass
             if not child.ended(0):
                 child.stop(signal.SIGKILL)
-                child.ended(_PATIENCE)
+                child.ended(PATIENCE)
             self._died(child)
 
     def _died(self, child: Child) -> None:
@@ -229,7 +333,7 @@ class Dispatcher:
         else:
             return
         self._selector.unregister(child.pidfd)
-        begun, stillborn = child.begun, child.stillborn
+        begun, stillborn = (False, False) if child.stopped else (child.begun, child.stillborn)
         how = child.bury()
         self._count()
         if begun:
@@ -241,16 +345,16 @@ class Dispatcher:
             self._stillborn.append(how)
             if len(self._stillborn) >= STARTS:
                 self._give_up(child.tasks.popleft(), self._stillborn, "before it could begin with")
-        self.pending.extendleft(reversed(child.tasks))
+        self.pending.extendleft(reversed([task for task in child.tasks if not task.dropped]))
 
     def _give_up(self, task: Task, deaths: list[str], when: str) -> None:
         try:
-            what = self._describe(*task.job.arguments)
-        except Exception as raised:
+            what = task.home.describe(*task.job.arguments)
+        except BaseException as raised:
             what = f"a call that could not be described: {text_of(raised)}"
         ways = ", ".join(f"{how} ({count} times)" for how, count in Counter(deaths).items())
-        text = f"{self.name}: the worker process died {len(deaths)} times {when} {what}: {ways}"
-        task.job.finish(None, FunctionError(text), 0.0)
+        text = f"{task.home.name}: the worker process died {len(deaths)} times {when} {what}: {ways}"
+        task.finish(None, FunctionError(text))
 
     def _retire(self, child: Child) -> None:
         self._children.remove(child)
@@ -260,27 +364,20 @@ class Dispatcher:
 
     def _end(self, reason: ForebayError) -> None:
         self._reason = reason
+        if self._neighbours is not None:
+            self._neighbours.remove(self)
+        while self._moves:
+            self._moves.popleft()[1].remove(self)
         children = self._children + self._leaving
         unfinished = [task for child in children for task in child.tasks]
-        for child in children:
-            if child.tasks or child.stillborn:
-                # One that is still importing would only notice afterwards that nobody wants it any more.
-                child.stop(signal.SIGTERM)
-            child.hang_up()
-        for how in (signal.SIGTERM, signal.SIGKILL, None):
-            until = time.monotonic() + _PATIENCE
-            for child in children:
-                if not child.ended(max(0.0, until - time.monotonic())) and how is not None:
-                    child.stop(how)
-        for child in children:
-            child.bury()
+        end_all(children)
         self._children, self._leaving = [], []
         self._count()
-        for task in unfinished:
-            task.job.finish(None, reason, 0.0)
+        self.pending.extend(unfinished)
         self._drop_pending()
+        self._lending.end()
         self._selector.close()
-        self._launch.close()
+        self.launch.close()
         with self._waking:
             if self._wakeup is not None:
                 os.close(self._wakeup)
@@ -292,8 +389,8 @@ class Dispatcher:
                 task = self.pending.popleft()
             except IndexError:
                 return
-            task.job.finish(None, self._reason, 0.0)
-
-
-def _call(method: Callable[[Child], None], child: Child) -> Callable[[], Any]:
-    return lambda: method(child)
+            if task.home is self:
+                task.finish(None, self._reason)
+            elif not task.dropped:
+                # It was only lent, and its home will find another place for it.
+                task.home.add(task)

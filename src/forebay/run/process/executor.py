@@ -44,6 +44,11 @@ class ProcessExecutor(Executor[R]):
         self._dispatcher.submit(job)
         return job
 
+    @property
+    def usable(self) -> bool:
+        """Whether jobs can be submitted: neither after the end, nor in a child that was forked since."""
+        return self._dispatcher.usable
+
     def count_in(self, ledger: Ledger) -> None:
         """Have what the workers hold counted there."""
         self._dispatcher.count_in(ledger)

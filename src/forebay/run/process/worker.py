@@ -1,4 +1,7 @@
-"""What a worker process runs: one function, called for every message, until its parent is gone."""
+"""What a worker process runs: a function, called for every message, until its parent is gone.
+
+Mostly there is one. Those of others come where there was no room for workers of their own (see ``hosts``).
+"""
 
 import io
 import os
@@ -15,10 +18,12 @@ from forebay.run.process.remote_error import shown_value, text_of
 from forebay.run.process.segment import Part, Segment
 from forebay.run.process.wire import Types, decode, encode
 
-TASK = struct.Struct("<BQ")
-"""Which segment holds the arguments, and its size."""
-ANSWER = struct.Struct("<BQdQ")
-"""Which segment holds the outcome, its size, the seconds it took, and the bytes that the worker has for itself."""
+TASK = struct.Struct("<BQIQ")
+"""Which segment holds the arguments, its size, the function's number, and the task's own. Without a size, the function
+is to go."""
+ANSWER = struct.Struct("<BQdQQ")
+"""Which segment holds the outcome, its size, the seconds it took, the bytes that the worker has for itself, and which
+task it was."""
 
 _PAGE = os.sysconf("SC_PAGE_SIZE")
 
@@ -34,18 +39,25 @@ def main(parent: int, control: int, payload: int, *slots: int) -> None:
     for fd in (control, payload, *slots):
         os.set_inheritable(fd, False)
     types = Types(parent=False)
-    function = _load(payload, types)
+    functions = {0: _load(payload, types)}
     segments = [Segment(fd) for fd in slots]
     for fd in slots:
         os.close(fd)
     with socket.socket(fileno=control) as connection, open("/proc/self/statm", "rb", buffering=0) as pages:
-        while message := _receive(connection):
+        while (received := _receive(connection))[0]:
             began = time.perf_counter()
-            slot, size = TASK.unpack(message)
+            message, fds = received
+            slot, size, number, task = TASK.unpack(message)
+            if not size:
+                functions.pop(number, None)
+                continue
+            # Also before a function is read: whoever dies of that has died of this task.
             segments[slot].begun = True
-            size = _answered(segments[slot], _outcome(function, segments[slot], size, types), types)
+            if fds:
+                functions[number] = _load(fds[0], types)
+            size = _answered(segments[slot], _outcome(functions[number], segments[slot], size, types), types)
             try:
-                connection.send(ANSWER.pack(slot, size, time.perf_counter() - began, _private(pages)))
+                connection.send(ANSWER.pack(slot, size, time.perf_counter() - began, _private(pages), task))
             except (BrokenPipeError, ConnectionResetError):
                 break
     if os.getppid() != parent:
@@ -67,11 +79,13 @@ def _private(pages: io.FileIO) -> int:
     return (int(resident) - int(shared)) * _PAGE
 
 
-def _receive(connection: socket.socket) -> bytes:
+def _receive(connection: socket.socket) -> tuple[bytes, list[int]]:
+    """A message, and where the function is that comes with it, if any."""
     try:
-        return connection.recv(TASK.size)
+        message, fds, _, _ = socket.recv_fds(connection, TASK.size, 1, socket.MSG_CMSG_CLOEXEC)
     except ConnectionResetError:
-        return b""
+        return b"", []
+    return message, fds
 
 
 def _load(payload: int, types: Types) -> Callable[..., Any]:
