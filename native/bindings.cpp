@@ -193,6 +193,12 @@ bool allocate_ahead(int file, std::int64_t offset, std::int64_t size) {
   return forebay::allocate_ahead(file, offset, size);
 }
 
+bool free_range(int file, std::int64_t offset, std::int64_t size) {
+  require(offset >= 0 && size > 0 && offset <= INT64_MAX - size, "there is no such place in a file");
+  Released unlocked;
+  return forebay::free_range(file, offset, size);
+}
+
 double queued_seconds() { return static_cast<double>(forebay::queued_nanoseconds()) * 1e-9; }
 
 std::uintptr_t lock_holder() {
@@ -246,31 +252,6 @@ nb::tuple lock_wait(double nap, std::size_t naps, std::uintptr_t thread, int clo
   return nb::make_tuple(waited.count() > in_line ? waited.count() - in_line : 0.0, in_line, looks, held);
 }
 
-// How many rows were placed, and how many slots are full.
-nb::tuple place_rows(Words words, unsigned shift, std::int64_t room, IntsOut first, IntsOut filled, Ints free, IntsOut full, IntsOut places) {
-  const std::size_t buckets = first.size();
-  require(buckets > 0 && (buckets & (buckets - 1)) == 0, "the number of buckets is not a power of two");
-  require(filled.size() == buckets, "first and filled differ in length");
-  require(places.size() >= words.size(), "places is shorter than words");
-  require(full.size() / 3 >= free.size(), "full is shorter than free");
-  require(shift < 64, "shift must be below 64");
-  require(room > 0, "a slot has room for at least one row");
-  for (std::size_t i = 0; i < buckets; ++i) require(filled.data()[i] >= 0, "filled must not be negative");
-  forebay::Slots slots{room, first.data(), filled.data(), buckets, free.data(), free.size()};
-  std::vector<forebay::FullSlot> found(free.size());
-  std::size_t placed = 0;
-  {
-    Released unlocked;
-    placed = forebay::place_rows(words.data(), words.size(), shift, slots, found.data(), places.data());
-  }
-  const std::size_t count = free.size() - slots.free_count;
-  for (std::size_t i = 0; i < count; ++i) {
-    const std::int64_t told[] = {found[i].bucket, found[i].first, found[i].rows};
-    std::copy(std::begin(told), std::end(told), full.data() + 3 * i);
-  }
-  return nb::make_tuple(placed, count);
-}
-
 // Whether all records that are named lie within `size` bytes, with a field of `width` bytes at `offset` in each.
 void check_records(Ints places, std::size_t stride, std::size_t offset, std::size_t width, std::size_t size) {
   require(stride > 0 && offset <= stride && width <= stride - offset, "the field does not lie within a record");
@@ -278,14 +259,6 @@ void check_records(Ints places, std::size_t stride, std::size_t offset, std::siz
   for (std::size_t i = 0; i < places.size(); ++i) {
     check_index(static_cast<std::uint64_t>(places.data()[i]) < records ? -1 : static_cast<std::ptrdiff_t>(i), "place");
   }
-}
-
-void scatter_rows(Bytes rows, Ints places, BytesOut out) {
-  require(places.size() > 0 && rows.size() % places.size() == 0, "rows is not a whole number of bytes per place");
-  const std::size_t width = rows.size() / places.size();
-  check_records(places, width, 0, width, out.size());
-  Released unlocked;
-  forebay::scatter_rows(rows.data(), width, places.data(), places.size(), out.data());
 }
 
 void gather_rows(Bytes records, std::size_t stride, std::size_t offset, Ints places, BytesOut rows) {
@@ -323,6 +296,8 @@ NB_MODULE(_native, m) {
       .def("close", &OpenedFile::close, "At once. May be called again.");
   m.def("allocate_ahead", &allocate_ahead, nb::arg("file"), nb::arg("offset"), nb::arg("size"),
         "Have the disk set that part of a file aside, whose size stays as it is; whether it has.");
+  m.def("free_range", &free_range, nb::arg("file"), nb::arg("offset"), nb::arg("size"),
+        "Give that part of a file back to the disk; whether it could be.");
   m.def("read_checked", &read_checked, nb::arg("file"), nb::arg("offset"), nb::arg("out"), nb::arg("errands") = nb::none(),
         "Fill out from that place of an open file on, with the help of a thread if one is given, and return the CRC-32C of what was read; None if the file ends before.");
   m.def("map_checked", &map_checked, nb::arg("file"), nb::arg("offset"), nb::arg("size"),
@@ -331,10 +306,6 @@ NB_MODULE(_native, m) {
   m.def("lock_wait", &lock_wait, nb::arg("nap"), nb::arg("naps"), nb::arg("thread"), nb::arg("clock"),
         "Sleep some naps without the interpreter's lock, ask for it, and return for how many seconds others kept it, for how many more no processor was free, behind how many naps the thread whose clock that is had been at work, and behind how many of these it had the lock.");
   m.def("lock_holder", &lock_holder, "A number for the thread that has the interpreter's lock, which is the one that asks; 0 where others cannot be told of it.");
-  m.def("place_rows", &place_rows, nb::arg("words").noconvert(), nb::arg("shift"), nb::arg("room"), nb::arg("first").noconvert(), nb::arg("filled").noconvert(), nb::arg("free").noconvert(), nb::arg("full").noconvert(), nb::arg("places").noconvert(),
-        "Find room for rows in the slots of the buckets that the bits of their words name, taking free ones from the last on for those that are full, whose buckets, first rows and numbers of rows go to full; for how many there was room, and how many slots are full.");
-  m.def("scatter_rows", &scatter_rows, nb::arg("rows").noconvert(), nb::arg("places").noconvert(), nb::arg("out").noconvert(),
-        "Copy row i to where row places[i] of out is.");
   m.def("gather_rows", &gather_rows, nb::arg("records").noconvert(), nb::arg("stride"), nb::arg("offset"), nb::arg("places").noconvert(), nb::arg("rows").noconvert(),
         "Copy the field at `offset` of record places[i] into row i.");
   bind_images(m);

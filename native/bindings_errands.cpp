@@ -3,6 +3,7 @@
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/tuple.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <chrono>
 #include <cstdint>
@@ -17,6 +18,7 @@
 #include "bindings.hpp"
 #include "errands.hpp"
 #include "read_ahead.hpp"
+#include "scattering.hpp"
 
 namespace nb = nanobind;
 
@@ -42,8 +44,6 @@ class Handed {
   Handed(Handed&& other) noexcept = default;
   Handed(const Handed&) = delete;
   Handed& operator=(const Handed&) = delete;
-
-  bool is_done() { return thread().is_done(*job_); }
 
   // The job, once it is done; whoever waits may `help` meanwhile.
   template <class Help>
@@ -89,35 +89,9 @@ std::tuple<std::size_t, std::size_t, std::size_t> wait(Coming& coming) {
   return {job.got, job.found.rows, job.found.consumed};
 }
 
-struct WriteJob : Job {
-  WriteJob(int file, std::int64_t offset, Bytes& source, Ints& starts, Ints& stops, std::size_t together, IntsOut& checksums)
-      : file(file), offset(offset), source(source.data()), starts(starts.data()), stops(stops.data()), count(starts.size()), together(together), checksums(checksums.data()) {}
-  void run() override { error = write_pieces(file, offset, source, starts, stops, count, together, checksums); }
-
-  int file;
-  std::int64_t offset;
-  const std::uint8_t* source;
-  const std::int64_t* starts;
-  const std::int64_t* stops;
-  std::size_t count;
-  std::size_t together;
-  std::int64_t* checksums;
-  int error = 0;
-};
-
-using Writing = Handed<WriteJob, Bytes, Ints, Ints, IntsOut>;
-
-Writing write(nb::object errands, int file, std::int64_t offset, Bytes source, Ints starts, Ints stops, IntsOut checksums) {
-  const std::uint64_t total = check_ranges(starts, stops, source.size());
-  require(offset >= 0 && total <= static_cast<std::uint64_t>(INT64_MAX - offset), "there is no such place in a file");
-  require(checksums.size() > 0 && starts.size() > 0 && starts.size() % checksums.size() == 0, "there is not a checksum for every piece");
-  auto job = std::make_shared<WriteJob>(file, offset, source, starts, stops, starts.size() / checksums.size(), checksums);
-  return Writing(std::move(errands), std::move(job), source, starts, stops, checksums);
-}
-
 using Arranging = Handed<ArrangeJob, Ints, Ints, Ints, Ints, std::vector<BytesOut>, IntsOut>;
 
-Arranging read_arranged(nb::object errands, int file, Ints starts, Ints rows, Ints widths, Ints offsets, unsigned known, std::size_t skipped, nb::list blocks, std::size_t block_rows, IntsOut checksums) {
+Arranging read_arranged(nb::object errands, int file, int direct, std::int64_t far, Ints starts, Ints rows, Ints widths, Ints offsets, unsigned known, std::size_t skipped, nb::list blocks, std::size_t block_rows, IntsOut checksums) {
   require(starts.size() == rows.size() && starts.size() == checksums.size(), "starts, rows and checksums differ in length");
   require(widths.size() == offsets.size(), "widths and offsets differ in length");
   require(known <= 64, "a word has 64 bits");
@@ -152,7 +126,7 @@ Arranging read_arranged(nb::object errands, int file, Ints starts, Ints rows, In
     }
   }
   Arrangement arrangement{starts.data(), rows.data(), starts.size(), widths.data(), offsets.data(), widths.size(), known, skipped, std::move(data), block_rows};
-  auto job = std::make_shared<ArrangeJob>(file, std::move(arrangement), checksums.data());
+  auto job = std::make_shared<ArrangeJob>(*nb::inst_ptr<Errands>(errands), FarFile{file, direct, far}, std::move(arrangement), checksums.data());
   return Arranging(std::move(errands), std::move(job), starts, rows, widths, offsets, std::move(kept), checksums);
 }
 
@@ -160,6 +134,86 @@ Arranging read_arranged(nb::object errands, int file, Ints starts, Ints rows, In
 void arranged(Arranging& arranging) {
   raise_file_error(arranging.finished(std::chrono::milliseconds(1), [](ArrangeJob& job) { job.help(); }).error());
 }
+
+// Rows on their way to buckets of a file, and what keeps their memory there.
+class Scatter {
+ public:
+  Scatter(nb::object errands, int file, std::int64_t far, std::int64_t offset, Ints widths, unsigned shift, std::size_t buckets, std::size_t stride, BytesOut memory)
+      : errands_(std::move(errands)), memory_(std::move(memory)) {
+    require(offset >= 0, "there is no such place in a file");
+    require(shift < 64, "a word has 64 bits");
+    require(buckets > 0 && (buckets & (buckets - 1)) == 0, "the number of buckets is not a power of two");
+    require(widths.size() > 0 && widths.data()[0] == sizeof(std::uint64_t), "the first column is not of words");
+    std::size_t row_bytes = 0;
+    for (std::size_t i = 0; i < widths.size(); ++i) {
+      require(widths.data()[i] >= 0 && static_cast<std::uint64_t>(widths.data()[i]) <= stride - std::min(stride, row_bytes), "a slot has room for at least one row");
+      widths_.push_back(static_cast<std::size_t>(widths.data()[i]));
+      row_bytes += widths_.back();
+    }
+    require(memory_.size() / stride > buckets, "there are no more slots than buckets");
+    forebay::ScatterShape shape{widths_, shift, buckets, stride, memory_.size() / stride};
+    work_ = std::make_unique<Scattering>(*nb::inst_ptr<Errands>(errands_), FarFile{file, -1, far}, offset, std::move(shape), memory_.data());
+  }
+
+  void add(nb::list fields) {
+    require(fields.size() == widths_.size(), "there is not a field for every column");
+    std::vector<Bytes> kept;
+    std::vector<const std::uint8_t*> data;
+    for (nb::handle each : fields) {
+      kept.push_back(nb::cast<Bytes>(each, false));
+      data.push_back(kept.back().data());
+    }
+    std::size_t left = kept[0].size() / sizeof(std::uint64_t);
+    for (std::size_t i = 0; i < widths_.size(); ++i) {
+      require(kept[i].size() == left * widths_[i], "the columns differ in their numbers of rows");
+    }
+    require(reinterpret_cast<std::uintptr_t>(data[0]) % sizeof(std::uint64_t) == 0, "the words do not lie where words do");
+    while (left > 0) {
+      std::size_t done = 0;
+      {
+        Released unlocked;
+        done = work_->add(data.data(), left, kPatience);
+      }
+      raise_file_error(work_->error());
+      for (std::size_t i = 0; i < widths_.size(); ++i) data[i] += done * widths_[i];
+      left -= done;
+      if (left > 0 && PyErr_CheckSignals() != 0) throw nb::python_error();
+    }
+  }
+
+  void finish() {
+    while (true) {
+      bool done = false;
+      {
+        Released unlocked;
+        done = work_->finish(kPatience);
+      }
+      raise_file_error(work_->error());
+      if (done) return;
+      if (PyErr_CheckSignals() != 0) throw nb::python_error();
+    }
+  }
+
+  void begin_far(int direct) { work_->begin_far(direct); }
+  std::int64_t end_with(std::size_t rows) const { return work_->end_with(rows); }
+  std::int64_t end_at_last() const { return work_->end_at_last(); }
+  std::size_t untaken() const { return work_->untaken(); }
+
+  void take(IntsOut out) {
+    require(out.size() == 4 * work_->untaken(), "there is not room for every piece");
+    std::int64_t* to = out.data();
+    for (const ScatteredPiece& piece : work_->take()) {
+      for (const std::int64_t field : {piece.bucket, piece.offset, piece.rows, piece.checksum}) *to++ = field;
+    }
+  }
+
+ private:
+  nb::object errands_;
+  BytesOut memory_;
+  std::vector<std::size_t> widths_;
+  // Last, so that nobody writes any more when its memory goes.
+  std::unique_ptr<Scattering> work_;
+};
 
 // Frees what the file takes on the disk, if it has no name: of one that is large, a second or so.
 struct CloseJob : Job {
@@ -178,20 +232,25 @@ void close_file(Errands& errands, int file) {
 void bind_errands(nb::module_& m) {
   nb::class_<Coming>(m, "Coming", "A stretch of a file that is on its way.")
       .def("wait", &wait, "How many bytes came, how many records are in all of them, and how many bytes these take.");
-  nb::class_<Writing>(m, "Writing", "Pieces that are being written.")
-      .def_prop_ro("done", &Writing::is_done)
-      .def("wait", [](Writing& writing) { writing.finished(); }, "Returns once they have been written. OSError if they could not be.");
   nb::class_<Arranging>(m, "Arranging", "Rows that are being read and put in order.")
       .def("wait", &arranged, "Help until that has been done. EOFError if the file is too short.");
+  nb::class_<Scatter>(m, "Scattering", "Rows on their way to buckets of a file, which their words name.")
+      .def(nb::init<nb::object, int, std::int64_t, std::int64_t, Ints, unsigned, std::size_t, std::size_t, BytesOut>(), nb::arg("errands"), nb::arg("file"), nb::arg("far"), nb::arg("offset"), nb::arg("widths").noconvert(), nb::arg("shift"), nb::arg("buckets"), nb::arg("stride"), nb::arg("memory").noconvert())
+      .def("add", &Scatter::add, nb::arg("fields"), "Add rows: the bytes of their words, then those of every column. OSError if what was added before could not be written.")
+      .def("finish", &Scatter::finish, "Returns once everything has been written; no more may be added.")
+      .def("begin_far", &Scatter::begin_far, nb::arg("direct"), "Write what is far by this descriptor, past the page cache, and not like everything else.")
+      .def("end_with", &Scatter::end_with, nb::arg("rows"), "Where the file ends at most while so many more rows are added.")
+      .def("end_at_last", &Scatter::end_at_last, "Where it ends at most if there are no more.")
+      .def_prop_ro("untaken", &Scatter::untaken, "How many pieces have been written that were not taken.")
+      .def("take", &Scatter::take, nb::arg("out").noconvert(), "Their buckets, offsets, numbers of rows and CRC-32C, one after another.");
   nb::class_<Errands>(m, "Errands", "A thread that does one thing after another, without the interpreter.")
       .def(nb::init<>())
       .def("read", &read, nb::arg("file"), nb::arg("offset"), nb::arg("data").noconvert(), nb::arg("held"), nb::arg("starts").noconvert(), nb::arg("stops").noconvert(),
            "Have data[held:] read from there on, and starts and stops of the TFRecords in data filled in.")
-      .def("write", &write, nb::arg("file"), nb::arg("offset"), nb::arg("source").noconvert(), nb::arg("starts").noconvert(), nb::arg("stops").noconvert(), nb::arg("checksums").noconvert(),
-           "Have the ranges [starts[i], stops[i]) of source written behind one another from there on, and the CRC-32C of every so many, which are a piece, to checksums.")
-      .def("read_arranged", &read_arranged, nb::arg("file"), nb::arg("starts").noconvert(), nb::arg("rows").noconvert(), nb::arg("widths").noconvert(), nb::arg("offsets").noconvert(), nb::arg("known"), nb::arg("skipped"), nb::arg("blocks"), nb::arg("block_rows"), nb::arg("checksums").noconvert(),
-           "Have pieces of a file read, each the words of its rows and behind them the values of every column of these widths, and the rows put into blocks in the order of their words, whose first bits are known, without those that are skipped; the CRC-32C of each piece to checksums.")
+      .def("read_arranged", &read_arranged, nb::arg("file"), nb::arg("direct"), nb::arg("far"), nb::arg("starts").noconvert(), nb::arg("rows").noconvert(), nb::arg("widths").noconvert(), nb::arg("offsets").noconvert(), nb::arg("known"), nb::arg("skipped"), nb::arg("blocks"), nb::arg("block_rows"), nb::arg("checksums").noconvert(),
+           "Have pieces of a file read, past the page cache where they are far, each the words of its rows and behind them the values of every column of these widths, and the rows put into blocks in the order of their words, whose first bits are known, without those that are skipped; the CRC-32C of each piece to checksums.")
       .def("close", &close_file, nb::arg("file"), "Have a file closed.")
+      .def("allow", &Errands::allow, nb::arg("threads"), "Let there be so many threads instead of one: for what waits for a disk.")
       .def("settle", &Errands::settle, nb::call_guard<Released>(), "Returns once everything that was asked for before is done.")
       .def("stop", &Errands::stop, nb::call_guard<Released>(), "End the thread. What is asked for later starts another.");
 }

@@ -72,7 +72,7 @@ bool is_read_together(Errands& ahead, int file, const std::vector<std::uint8_t>&
 }
 
 // Rows of 1 KiB in pieces, whose words say that they belong in the opposite order.
-bool is_arranged(Errands& ahead, int file, std::size_t pieces) {
+bool is_arranged(Errands& ahead, forebay::FarFile file, std::size_t pieces) {
   constexpr std::size_t kRows = 100;
   constexpr std::int64_t kWidth = 1024;
   const std::int64_t offset = 0;
@@ -81,7 +81,7 @@ bool is_arranged(Errands& ahead, int file, std::size_t pieces) {
   for (std::size_t i = 0; i < pieces; ++i) starts.push_back(static_cast<std::int64_t>(i * kRows * (kWidth + 8)));
   std::vector<std::uint8_t> block(total * kWidth);
   forebay::Arrangement wanted{starts.data(), rows.data(), pieces, &kWidth, &offset, 1, 0, 0, {block.data()}, total};
-  const auto job = std::make_shared<forebay::ArrangeJob>(file, wanted, checksums.data());
+  const auto job = std::make_shared<forebay::ArrangeJob>(ahead, file, wanted, checksums.data());
   ahead.add(job);
   do job->help();
   while (!ahead.finish(*job, std::chrono::milliseconds(1)));
@@ -132,11 +132,14 @@ int main() {
   std::atomic<bool> wrong{false};
   for (int round = 0; round < 20; ++round) {
     Errands ahead;
+    ahead.allow(round % 4 + 1);
     const auto use = [&] {
       for (int turn = 0; turn < 5; ++turn) {
         if (!is_used(ahead, fileno(file), turn % 3 == 0)) wrong = true;
         if (!is_read_together(ahead, fileno(large), pieces)) wrong = true;
-        if (!is_arranged(ahead, fileno(large), kPieces)) wrong = true;
+        // What is far is read by several.
+        const forebay::FarFile far{fileno(large), turn % 2 == 0 ? fileno(large) : -1, 0};
+        if (!is_arranged(ahead, far, kPieces)) wrong = true;
         ahead.settle();
       }
     };

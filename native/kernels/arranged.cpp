@@ -13,7 +13,6 @@ namespace {
 
 // So much is read at once, and is still in the processor's second cache when it is copied on.
 constexpr std::size_t kAtOnce = std::size_t{1} << 18;
-constexpr std::size_t kPage = 4096;
 constexpr std::size_t kWord = sizeof(std::uint64_t);
 constexpr std::uint32_t kNowhere = UINT32_MAX;
 
@@ -22,17 +21,40 @@ int read_at(int file, std::int64_t offset, std::size_t size, std::uint8_t* out) 
   return read_rows(file, offset, 0, size, &row, 1, out);
 }
 
-// At the same place of a page as in the file, where the system puts what it reads in the least time.
-std::uint8_t* for_place(std::vector<std::uint8_t>& memory, std::size_t bytes, std::int64_t offset) {
-  if (memory.size() < bytes + 2 * kPage) memory.resize(bytes + 2 * kPage);
-  const std::size_t start = kPage - reinterpret_cast<std::uintptr_t>(memory.data()) % kPage;
-  return memory.data() + start + static_cast<std::size_t>(offset) % kPage;
-}
-
 }  // namespace
 
-ArrangeJob::ArrangeJob(int file, Arrangement wanted, std::int64_t* checksums)
-    : file_(file), wanted_(std::move(wanted)), checksums_(checksums) {}
+// Memory that one thread reads to: what was set aside for it, or its own if that is none or not enough.
+class ArrangeJob::Buffer {
+ public:
+  explicit Buffer(Staging* staging) : staged_(staging ? staging->take() : nullptr), bytes_(staged_ ? staging->bytes() : 0) {}
+
+  // At the same place of a page as in the file, where the system puts what it reads in the least time.
+  std::uint8_t* at(std::int64_t offset, std::size_t bytes) {
+    const std::size_t place = static_cast<std::size_t>(offset) % kPage;
+    if (bytes + 2 * kPage <= bytes_) return staged_ + place;
+    if (own_.size() < bytes + 3 * kPage) own_.resize(bytes + 3 * kPage);
+    return own_.data() + (kPage - reinterpret_cast<std::uintptr_t>(own_.data()) % kPage) + place;
+  }
+
+ private:
+  std::uint8_t* staged_;
+  std::size_t bytes_;
+  std::vector<std::uint8_t> own_;
+};
+
+// What another thread does of a job, which it keeps there as long as that takes.
+class ArrangeJob::Help : public Job {
+ public:
+  explicit Help(std::shared_ptr<ArrangeJob> job) : job_(std::move(job)) {}
+
+ private:
+  void run() override { job_->help(); }
+
+  std::shared_ptr<ArrangeJob> job_;
+};
+
+ArrangeJob::ArrangeJob(Errands& errands, FarFile file, Arrangement wanted, std::int64_t* checksums)
+    : errands_(errands), file_(file), wanted_(std::move(wanted)), checksums_(checksums) {}
 
 void ArrangeJob::run() {
   try {
@@ -41,19 +63,41 @@ void ArrangeJob::run() {
     error_ = ENOMEM;
   }
   if (error_ != 0) return;
-  ordered_ = true;
+  ask_for_help();
   help();
+  // Whoever waits for this lets go of the memory then. No more can begin: nothing is left, or something has failed.
+  std::unique_lock<std::mutex> locked(lock_);
+  nobody_.wait(locked, [&] { return helping_ == 0; });
+}
+
+// One thread waits for one piece at a time, and a disk gives several in little more time.
+void ArrangeJob::ask_for_help() {
+  // For whoever waits, too.
+  const std::size_t most = std::min(errands_.allowed(), wanted_.pieces);
+  if (std::none_of(wanted_.starts, wanted_.starts + wanted_.pieces, [&](auto start) { return file_.is_far(start); })) {
+    ordered_ = true;
+    return;
+  }
+  staging_ = std::make_unique<Staging>(most + 1, kAtOnce + 2 * kPage);
+  ordered_ = true;
+  for (std::size_t i = 1; i < most; ++i) errands_.add(std::make_shared<Help>(shared_from_this()));
 }
 
 void ArrangeJob::help() {
   if (!ordered_) return;
+  {
+    const std::lock_guard<std::mutex> locked(lock_);
+    ++helping_;
+  }
   try {
-    std::vector<std::uint8_t> memory;
+    Buffer memory(staging_.get());
     std::vector<std::uint8_t*> targets;
     for (std::size_t i = next_++; i < wanted_.pieces && error_ == 0; i = next_++) put_piece(i, memory, targets);
   } catch (const std::bad_alloc&) {
     error_ = ENOMEM;
   }
+  const std::lock_guard<std::mutex> locked(lock_);
+  if (--helping_ == 0) nobody_.notify_all();
 }
 
 int ArrangeJob::find_order() {
@@ -78,14 +122,15 @@ int ArrangeJob::read_words(std::uint64_t* words) {
   for (std::size_t i = 0; i < wanted_.pieces; ++i) {
     const std::size_t size = static_cast<std::size_t>(wanted_.rows[i]) * kWord;
     auto* const bytes = reinterpret_cast<std::uint8_t*>(words + first_[i]);
-    const int error = read_at(file_, wanted_.starts[i], size, bytes);
+    // Of a few pages, which the system reads ahead.
+    const int error = read_at(file_.file, wanted_.starts[i], size, bytes);
     if (error != 0) return error;
     checksums_[i] = crc32c(bytes, size);
   }
   return 0;
 }
 
-void ArrangeJob::put_piece(std::size_t piece, std::vector<std::uint8_t>& memory, std::vector<std::uint8_t*>& targets) {
+void ArrangeJob::put_piece(std::size_t piece, Buffer& memory, std::vector<std::uint8_t*>& targets) {
   const auto rows = static_cast<std::size_t>(wanted_.rows[piece]);
   const auto block_rows = static_cast<std::uint32_t>(wanted_.block_rows);
   const std::uint32_t* const places = places_.data() + first_[piece];
@@ -96,8 +141,8 @@ void ArrangeJob::put_piece(std::size_t piece, std::vector<std::uint8_t>& memory,
     const std::size_t at_once = width == 0 ? rows : std::max<std::size_t>(kAtOnce / width, 1);
     for (std::size_t row = 0; row < rows; row += at_once) {
       const std::size_t some = std::min(at_once, rows - row);
-      std::uint8_t* const read = for_place(memory, some * width, offset);
-      const int error = read_at(file_, offset, some * width, read);
+      std::uint8_t* const read = memory.at(offset, some * width);
+      const int error = read_far(file_, offset, some * width, read);
       if (error != 0) {
         error_ = error;
         return;

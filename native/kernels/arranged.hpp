@@ -2,11 +2,15 @@
 #pragma once
 
 #include <atomic>
+#include <condition_variable>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
+#include <mutex>
 #include <vector>
 
 #include "errands.hpp"
+#include "far_file.hpp"
 
 namespace forebay {
 
@@ -31,9 +35,10 @@ struct Arrangement {
 
 // Reads all pieces, takes the CRC-32C of each, and puts their rows where they belong; those with the same word as they
 // come. Once the order is known, others may help.
-class ArrangeJob : public Job {
+class ArrangeJob : public Job, public std::enable_shared_from_this<ArrangeJob> {
  public:
-  ArrangeJob(int file, Arrangement wanted, std::int64_t* checksums);
+  // Other threads of `errands` help with what is far.
+  ArrangeJob(Errands& errands, FarFile file, Arrangement wanted, std::int64_t* checksums);
 
   // Take pieces until none is left, if the order is known.
   void help();
@@ -43,19 +48,29 @@ class ArrangeJob : public Job {
 
  private:
   void run() override;
+  class Help;
+  class Buffer;
+
+  void ask_for_help();
   int find_order();
   int read_words(std::uint64_t* words);
-  void put_piece(std::size_t piece, std::vector<std::uint8_t>& memory, std::vector<std::uint8_t*>& targets);
+  void put_piece(std::size_t piece, Buffer& memory, std::vector<std::uint8_t*>& targets);
 
-  int file_;
+  Errands& errands_;
+  FarFile file_;
   Arrangement wanted_;
   std::int64_t* checksums_;
   // Which of the wanted rows each is, and the first row of every piece.
   std::vector<std::uint32_t> places_;
   std::vector<std::size_t> first_;
+  std::unique_ptr<Staging> staging_;
   std::atomic<bool> ordered_{false};
   std::atomic<std::size_t> next_{0};
   std::atomic<int> error_{0};
+  // How many are at it.
+  std::mutex lock_;
+  std::condition_variable nobody_;
+  std::size_t helping_ = 0;
 };
 
 }  // namespace forebay

@@ -12,31 +12,46 @@ Errands::~Errands() {
   if (elsewhere()) static_cast<void>(shared_.release());
 }
 
+void Errands::allow(std::size_t threads) {
+  if (elsewhere()) return;
+  const std::lock_guard<std::mutex> locked(shared_->lock);
+  shared_->allowed = threads;
+}
+
+std::size_t Errands::allowed() {
+  if (elsewhere()) return 1;
+  const std::lock_guard<std::mutex> locked(shared_->lock);
+  return shared_->allowed;
+}
+
 bool Errands::add(std::shared_ptr<Job> job) {
   if (elsewhere()) return false;
   const std::lock_guard<std::mutex> locked(shared_->lock);
-  if (!shared_->worker) {
+  shared_->jobs.push_back(std::move(job));
+  if (shared_->workers.size() < shared_->allowed && shared_->jobs.size() > shared_->idle) {
     process_ = ::getpid();
     auto worker = std::make_shared<Worker>();
     worker->thread = std::thread([shared = shared_.get(), me = worker.get()] { shared->work(*me); });
-    shared_->worker = std::move(worker);
+    shared_->workers.push_back(std::move(worker));
   }
-  shared_->jobs.push_back(std::move(job));
   shared_->queued.notify_one();
   return true;
 }
 
 bool Errands::finish(Job& job, std::chrono::milliseconds patience) {
+  if (try_run(job) || elsewhere()) return true;
+  std::unique_lock<std::mutex> locked(shared_->lock);
+  return shared_->done.wait_for(locked, patience, [&] { return job.state_ == Job::State::kDone; });
+}
+
+bool Errands::try_run(Job& job) {
   using State = Job::State;
   if (elsewhere()) {
-    if (job.state_ == State::kDone) return true;
+    if (job.state_ == State::kDone) return false;
     job.state_ = State::kDone;
   } else {
-    std::unique_lock<std::mutex> locked(shared_->lock);
-    if (job.state_ == State::kRunning) {
-      return shared_->done.wait_for(locked, patience, [&] { return job.state_ == State::kDone; });
-    }
-    if (job.state_ == State::kDone) return true;
+    const std::lock_guard<std::mutex> locked(shared_->lock);
+    if (job.state_ != State::kQueued) return false;
     // It stays in the queue, where it is passed over.
     job.state_ = State::kDone;
   }
@@ -60,23 +75,21 @@ bool Errands::withdraw(Job& job) {
 void Errands::settle() {
   if (elsewhere()) return;
   std::unique_lock<std::mutex> locked(shared_->lock);
-  shared_->done.wait(locked, [&] { return !shared_->worker || (shared_->jobs.empty() && shared_->running == 0); });
+  shared_->done.wait(locked, [&] { return shared_->workers.empty() || (shared_->jobs.empty() && shared_->running == 0); });
 }
 
 void Errands::stop() {
   if (elsewhere()) return;
-  std::shared_ptr<Worker> worker;
+  std::deque<std::shared_ptr<Worker>> workers;
   {
     const std::lock_guard<std::mutex> locked(shared_->lock);
-    worker = std::move(shared_->worker);
-    shared_->worker = nullptr;
-    if (!worker) return;
-    worker->stopping = true;
-    // All of them: another may have been started meanwhile, and be waiting too.
+    workers.swap(shared_->workers);
+    for (const auto& worker : workers) worker->stopping = true;
+    // All of them: others may have been started meanwhile, and be waiting too.
     shared_->queued.notify_all();
     shared_->done.notify_all();
   }
-  worker->thread.join();
+  for (const auto& worker : workers) worker->thread.join();
 }
 
 bool Errands::elsewhere() const { return process_ != 0 && process_ != ::getpid(); }
@@ -84,7 +97,9 @@ bool Errands::elsewhere() const { return process_ != 0 && process_ != ::getpid()
 void Errands::Shared::work(const Worker& me) {
   std::unique_lock<std::mutex> locked(lock);
   while (true) {
+    ++idle;
     queued.wait(locked, [&] { return me.stopping || !jobs.empty(); });
+    --idle;
     if (me.stopping) return;
     const std::shared_ptr<Job> job = std::move(jobs.front());
     jobs.pop_front();

@@ -28,8 +28,9 @@ class Job {
   State state_ = State::kQueued;
 };
 
-// One thread, from the first job until ``stop``; the next job starts another. What it has not begun with is done by
-// whoever asks for it, so that nothing is waited for but what is under way. Any number of threads may use it.
+// A thread, or as many as are allowed, from when there is something to do until ``stop``; the next job starts others.
+// What they have not begun with is done by whoever asks for it, so that nothing is waited for but what is under way. Any
+// number of threads may use it.
 class Errands {
  public:
   Errands() : shared_(std::make_unique<Shared>()) {}
@@ -37,11 +38,20 @@ class Errands {
   Errands(const Errands&) = delete;
   Errands& operator=(const Errands&) = delete;
 
+  // So many threads at most from now on, instead of one: for what waits for a disk.
+  void allow(std::size_t threads);
+
+  // How many there may be.
+  std::size_t allowed();
+
   // False if there is nobody to do it: in a forked process.
   bool add(std::shared_ptr<Job> job);
 
   // Whether the job is done, which is waited for no longer than that.
   bool finish(Job& job, std::chrono::milliseconds patience);
+
+  // Do the job here and now if nobody has begun with it; whether that was so.
+  bool try_run(Job& job);
 
   // Whether the job is done already.
   bool is_done(const Job& job);
@@ -64,7 +74,9 @@ class Errands {
     std::condition_variable queued;
     std::condition_variable done;
     std::deque<std::shared_ptr<Job>> jobs;
-    std::shared_ptr<Worker> worker;
+    std::deque<std::shared_ptr<Worker>> workers;
+    std::size_t allowed = 1;
+    std::size_t idle = 0;
     std::size_t running = 0;
 
     void work(const Worker& me);

@@ -79,10 +79,8 @@ int read_checked(int file, std::int64_t offset, std::size_t size, std::uint8_t* 
 // less time. False if it could not, or did not for the file system keeping its files in memory.
 bool allocate_ahead(int file, std::int64_t offset, std::int64_t size);
 
-// Writes the ranges [starts[i], stops[i]) of `source` behind one another, from `offset` of the file on; every `together`
-// of them, of which there are a whole number, are a piece, whose CRC-32C is taken. Returns 0, or the errno of what failed.
-int write_pieces(int file, std::int64_t offset, const std::uint8_t* source, const std::int64_t* starts,
-                 const std::int64_t* stops, std::size_t count, std::size_t together, std::int64_t* checksums);
+// Gives the disk that part of a file back, of which whole pages read as zeros from now on. False if it could not.
+bool free_range(int file, std::int64_t offset, std::int64_t size);
 
 // Bytes of a file where the system has them, for this process alone: who writes to them writes to copies of their pages.
 struct Mapping {
@@ -101,34 +99,8 @@ void unmap(const Mapping& mapping) noexcept;
 // Nanoseconds in which the calling thread could have run, had a processor been free; 0 where the system does not tell.
 std::int64_t queued_nanoseconds();
 
-// Slots of `room` rows each. A bucket has one, named by the number of its first row in all of them, and how much of it is
-// filled; `free` are those that nobody has.
-struct Slots {
-  std::int64_t room;
-  std::int64_t* first;
-  std::int64_t* filled;
-  std::size_t buckets;  // A power of two.
-  const std::int64_t* free;
-  std::size_t free_count;
-};
-
-// A slot that is full: its bucket, its first row, and how many there are.
-struct FullSlot {
-  std::int64_t bucket;
-  std::int64_t first;
-  std::int64_t rows;
-};
-
-// Finds room for rows: row i belongs to the bucket that the bits of words[i] from `shift` on name, and places[i] becomes
-// the next of its slot. A slot that is full goes to `full`, which has room for as many as are free, and its bucket takes
-// the last of the free ones. Returns how many rows were placed: all, or those before one for which there is no slot.
-std::size_t place_rows(const std::uint64_t* words, std::size_t count, unsigned shift, Slots& slots, FullSlot* full,
-                       std::int64_t* places);
-
-// Copies rows of `width` bytes that lie behind one another, row i to places[i] times the width, or to its target, if it
-// has one: rows that are long enough past the caches.
-void scatter_rows(const std::uint8_t* rows, std::size_t width, const std::int64_t* places, std::size_t count,
-                  std::uint8_t* out);
+// Copies rows of `width` bytes that lie behind one another, each to its target, if it has one: rows that are long enough
+// past the caches.
 void scatter_rows(const std::uint8_t* rows, std::size_t width, std::uint8_t* const* targets, std::size_t count);
 
 // Copies a field of `width` bytes of record places[i] to row i; the first record begins at the field that is meant, and the

@@ -13,12 +13,10 @@ namespace {
 
 // A width that is known when this is compiled becomes one load and one store instead of a call for each row.
 template <std::size_t kWidth>
-void copy_fixed(std::size_t count, const std::uint8_t* from, std::size_t from_stride, const std::int64_t* from_rows,
-                std::uint8_t* to, std::size_t to_stride, const std::int64_t* to_rows) {
+void gather_fixed(const std::uint8_t* records, std::size_t stride, const std::int64_t* places, std::size_t count,
+                  std::uint8_t* rows) {
   for (std::size_t i = 0; i < count; ++i) {
-    const std::size_t source = from_rows ? static_cast<std::size_t>(from_rows[i]) : i;
-    const std::size_t target = to_rows ? static_cast<std::size_t>(to_rows[i]) : i;
-    std::memcpy(to + target * to_stride, from + source * from_stride, kWidth);
+    std::memcpy(rows + i * kWidth, records + static_cast<std::size_t>(places[i]) * stride, kWidth);
   }
 }
 
@@ -36,18 +34,16 @@ constexpr unsigned kMostBits = 18;
 // As long a list is sorted fastest by putting one after another where it belongs.
 constexpr std::size_t kFew = 24;
 
-void copy_any(std::size_t width, std::size_t count, const std::uint8_t* from, std::size_t from_stride,
-              const std::int64_t* from_rows, std::uint8_t* to, std::size_t to_stride, const std::int64_t* to_rows) {
+void gather_any(const std::uint8_t* records, std::size_t stride, const std::int64_t* places, std::size_t count,
+                std::size_t width, std::uint8_t* rows) {
   for (std::size_t i = 0; i < count; ++i) {
-    if (from_rows && i + kAhead < count) {
-      const std::uint8_t* coming = from + static_cast<std::size_t>(from_rows[i + kAhead]) * from_stride;
+    if (i + kAhead < count) {
+      const std::uint8_t* coming = records + static_cast<std::size_t>(places[i + kAhead]) * stride;
       for (std::size_t line = 0; line < width && line < kMostAhead; line += kLine) {
         __builtin_prefetch(coming + line, 0, kSecondCache);
       }
     }
-    const std::size_t source = from_rows ? static_cast<std::size_t>(from_rows[i]) : i;
-    const std::size_t target = to_rows ? static_cast<std::size_t>(to_rows[i]) : i;
-    std::memcpy(to + target * to_stride, from + source * from_stride, width);
+    std::memcpy(rows + i * width, records + static_cast<std::size_t>(places[i]) * stride, width);
   }
 }
 
@@ -87,46 +83,7 @@ void put_fixed(const std::uint8_t* rows, std::uint8_t* const* targets, std::size
   }
 }
 
-void copy_rows(std::size_t width, std::size_t count, const std::uint8_t* from, std::size_t from_stride,
-               const std::int64_t* from_rows, std::uint8_t* to, std::size_t to_stride, const std::int64_t* to_rows) {
-  switch (width) {
-    case 1: return copy_fixed<1>(count, from, from_stride, from_rows, to, to_stride, to_rows);
-    case 2: return copy_fixed<2>(count, from, from_stride, from_rows, to, to_stride, to_rows);
-    case 4: return copy_fixed<4>(count, from, from_stride, from_rows, to, to_stride, to_rows);
-    case 8: return copy_fixed<8>(count, from, from_stride, from_rows, to, to_stride, to_rows);
-    case 16: return copy_fixed<16>(count, from, from_stride, from_rows, to, to_stride, to_rows);
-    default: return copy_any(width, count, from, from_stride, from_rows, to, to_stride, to_rows);
-  }
-}
-
 }  // namespace
-
-std::size_t place_rows(const std::uint64_t* words, std::size_t count, unsigned shift, Slots& slots, FullSlot* full,
-                       std::int64_t* places) {
-  const std::uint64_t mask = slots.buckets - 1;
-  for (std::size_t i = 0; i < count; ++i) {
-    const std::uint64_t bucket = (words[i] >> shift) & mask;
-    std::int64_t& filled = slots.filled[bucket];
-    std::int64_t& first = slots.first[bucket];
-    if (filled >= slots.room) {
-      if (slots.free_count == 0) return i;
-      *full++ = {static_cast<std::int64_t>(bucket), first, filled};
-      first = slots.free[--slots.free_count];
-      filled = 0;
-    }
-    places[i] = first + filled++;
-  }
-  return count;
-}
-
-void scatter_rows(const std::uint8_t* rows, std::size_t width, const std::int64_t* places, std::size_t count,
-                  std::uint8_t* out) {
-  if (width < kPastCaches) return copy_rows(width, count, rows, width, nullptr, out, width, places);
-  for (std::size_t i = 0; i < count; ++i) {
-    put_past_caches(out + static_cast<std::size_t>(places[i]) * width, rows + i * width, width);
-  }
-  finish_past_caches();
-}
 
 void scatter_rows(const std::uint8_t* rows, std::size_t width, std::uint8_t* const* targets, std::size_t count) {
   switch (width) {
@@ -150,7 +107,14 @@ void scatter_rows(const std::uint8_t* rows, std::size_t width, std::uint8_t* con
 
 void gather_rows(const std::uint8_t* records, std::size_t stride, const std::int64_t* places, std::size_t count,
                  std::size_t width, std::uint8_t* rows) {
-  copy_rows(width, count, records, stride, places, rows, width, nullptr);
+  switch (width) {
+    case 1: return gather_fixed<1>(records, stride, places, count, rows);
+    case 2: return gather_fixed<2>(records, stride, places, count, rows);
+    case 4: return gather_fixed<4>(records, stride, places, count, rows);
+    case 8: return gather_fixed<8>(records, stride, places, count, rows);
+    case 16: return gather_fixed<16>(records, stride, places, count, rows);
+    default: return gather_any(records, stride, places, count, width, rows);
+  }
 }
 
 void order_words(const std::uint64_t* words, std::size_t count, unsigned known, std::int64_t* order) {

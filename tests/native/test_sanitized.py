@@ -12,6 +12,7 @@ _AHEAD = (
     "arranged",
     "crc32c",
     "errands",
+    "far_file",
     "read_ahead",
     "read_checked",
     "read_rows",

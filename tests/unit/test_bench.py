@@ -57,7 +57,7 @@ def test_quick_run_of_forebay_writes_verified_samples(tmp_path):
 def test_an_unknown_workload_is_refused_with_the_list_of_names():
     done = python_m_bench("w9")
     assert done.returncode == 2
-    names = "w0, w1, w1b, w2, w3, w3-batch, w3b, w3c, w4, w4b, w4b-psnr, w5, w5b, w6, w6b, scale, load, w7, w7-short"
+    names = "w0, w1, w1b, w2, w3, w3-batch, w3b, w3c, w4, w4b, w4b-psnr, w5, w5b, w6, w6-group, w6b, scale, load, w7"
     assert f"no workload w9; there are {names}" in done.stderr
 
 

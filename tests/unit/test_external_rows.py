@@ -3,6 +3,7 @@
 import os
 import threading
 from contextlib import suppress
+from mmap import PAGESIZE
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,9 @@ import pytest
 
 import forebay as fb
 from forebay import Dataset
-from forebay.errors import SpillError
+from forebay.block import Block, Structure
+from forebay.block.dense import Dense
+from forebay.errors import DataError, SpillError
 from forebay.run.places import Places
 from forebay.run.spill import SpillFile
 from forebay.run.spill_room import SpillStore
@@ -51,7 +54,7 @@ def test_a_flipped_byte_on_disk_is_noticed(kind: str, monkeypatch: pytest.Monkey
     rows = Dataset.from_generator(lambda: (KINDS[kind](i) for i in range(2000)))
     with iter(rows.shuffle(seed=1).with_options(fb.Options(memory=8_000))) as it:
         next(it)
-        (file,) = files
+        file, _ = files
         for offset in range(0, len(file), 100):
             before = os.pread(file.fileno, 1, offset)
             os.pwrite(file.fileno, bytes([before[0] ^ 1]), offset)
@@ -76,8 +79,8 @@ def test_a_full_disk_is_an_error_and_nothing_is_left_behind(monkeypatch: pytest.
 
 def test_small_budgets_do_not_make_small_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
     pieces: list[int] = []
-    append = Places.append
-    monkeypatch.setattr(Places, "append", lambda self, place: (pieces.append(place.nbytes), append(self, place))[1])
+    extend = Places.extend
+    monkeypatch.setattr(Places, "extend", lambda self, some: (pieces.extend(some[:, 1]), extend(self, some))[1])
     rows = Dataset.from_generator(lambda: (np.full(1000, i) for i in range(4000))).shuffle(seed=1)
     found = [int(x[0]) for x in rows.with_options(fb.Options(memory="8MiB"))]
     assert sorted(found) == list(range(4000))
@@ -105,15 +108,55 @@ def open_files() -> list[str]:
     return found
 
 
-def test_room_that_is_set_aside_keeps_to_the_limit(tmp_path: Path) -> None:
-    store = SpillStore(tmp_path, 3 << 20)
-    file = SpillFile(store)
-    for _ in range(3):
+def taken(*files: SpillFile) -> int:
+    """Bytes on the disk."""
+    return sum(os.fstat(file.fileno).st_blocks * 512 for file in files)
+
+
+def test_files_keep_to_the_limit_together(tmp_path: Path) -> None:
+    store = SpillStore(tmp_path, 4 << 20)
+    files = SpillFile(store), SpillFile(store)
+    for file in files * 2:
         file.put([bytes(1 << 20)])
-    # The disk counts blocks of 512 bytes, and some of its own.
-    assert os.fstat(file.fileno).st_blocks * 512 <= (3 << 20) + (64 << 10)
-    assert os.fstat(file.fileno).st_size == 3 << 20
-    with pytest.raises(SpillError, match="3,145,728 are in use"):
-        file.put([b"x"])
+    # The disk counts some blocks of its own.
+    assert taken(*files) <= (4 << 20) + (64 << 10)
+    with pytest.raises(SpillError, match="4,194,304 are in use"):
+        files[0].put([b"x"])
+    for file in files:
+        assert os.fstat(file.fileno).st_size == 2 << 20
+        file.close()
+    assert store.used == 0
+
+
+def test_what_was_set_aside_goes_back(tmp_path: Path) -> None:
+    file = SpillFile(SpillStore(tmp_path))
+    file.put([bytes(3 << 20)])
+    file.trim()
+    assert taken(file) <= (3 << 20) + (64 << 10)
+    offset, digest = file.put([b"behind that"])
+    found = np.empty(11, np.uint8)
+    file.read_into(offset, found, digest)
+    assert found.tobytes() == b"behind that"
+    file.close()
+
+
+def test_places_that_nobody_reads_any_more_go_back(tmp_path: Path) -> None:
+    store = SpillStore(tmp_path)
+    file = SpillFile(store)
+    first, second, third = (file.append(column_block(byte)) for byte in (1, 2, 3))
+    file.trim()
+    used, before = store.used, taken(file)
+    file.free(second)
+    freed = used - store.used
+    assert second.nbytes - 2 * PAGESIZE <= freed <= second.nbytes
+    assert taken(file) == before - freed
+    for place, byte in ((first, 1), (third, 3)):
+        assert np.asarray(file.read(place).columns[0].values).tobytes() == bytes([byte]) * (1 << 20)
+    with pytest.raises(DataError):
+        file.read(second)
     file.close()
     assert store.used == 0
+
+
+def column_block(byte: int) -> Block:
+    return Block(Structure(None), [Dense(np.full(1 << 20, byte, np.uint8))], 1 << 20)

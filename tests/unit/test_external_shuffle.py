@@ -154,7 +154,12 @@ def test_a_buffer_of_everything_moves_rows_as_far_as_a_uniform_order() -> None:
     _, shuffled = quality(stream(5000).shuffle(5000, seed=1))
     assert shuffled is not None
     assert 0.9 < shuffled <= 1.0
-    assert quality(stream(5000).shuffle(seed=1)) == (None, None)
+
+
+@pytest.mark.parametrize("memory", [20_000, "1GiB"])
+@pytest.mark.parametrize("source", [stream(5000), Dataset.range(5000)], ids=["stream", "by number"])
+def test_a_uniform_order_is_said_to_be_one(source: Dataset[Any], memory: Any) -> None:
+    assert quality(source.shuffle(seed=1).with_options(fb.Options(memory=memory))) == (None, 1.0)
 
 
 def test_a_weak_shuffle_is_told(capsys: pytest.CaptureFixture[str]) -> None:

@@ -1,5 +1,6 @@
 """Rows that were written in pieces come into blocks in the order of their words, and what cannot be is refused."""
 
+import os
 import tempfile
 from collections.abc import Iterator
 from typing import Any
@@ -54,9 +55,10 @@ def blocks_for(asked: Asked, rows: int, block_rows: int) -> tuple[np.ndarray, li
     block_rows=st.integers(1, 500),
     skipped=st.integers(0, 1500),
     seed=st.integers(0, 9),
+    far=st.sampled_from([None, 0, 4096, 1 << 18]),
 )
 def test_rows_come_in_the_order_of_their_words(
-    counts: list[int], widths: list[int], known: int, block_rows: int, skipped: int, seed: int
+    counts: list[int], widths: list[int], known: int, block_rows: int, skipped: int, seed: int, far: int | None
 ) -> None:
     rng = np.random.default_rng(seed)
     total = sum(counts)
@@ -74,8 +76,13 @@ def test_rows_come_in_the_order_of_their_words(
         asked = written(file, pieces, widths)
         offsets, blocks = blocks_for(asked, total - skipped, block_rows)
         found = np.zeros(len(counts), np.int64)
+        direct = -1 if far is None else os.open(f"/proc/self/fd/{file.fileno()}", os.O_RDONLY | os.O_DIRECT)
+        # What is far is read by several threads.
+        errands.allow(3)
         errands.read_arranged(
             asked["file"],
+            direct,
+            far or 0,
             asked["starts"],
             asked["rows"],
             asked["widths"],
@@ -87,6 +94,8 @@ def test_rows_come_in_the_order_of_their_words(
             found,
         ).wait()
     errands.stop()
+    if direct >= 0:
+        os.close(direct)
     assert found.tolist() == asked["sums"]
     order = np.argsort(words, kind="stable")[skipped:]
     for number, block in enumerate(blocks):
@@ -100,6 +109,8 @@ def _asked(errands: Errands, file: Any, **other: Any) -> Any:
     asked = written(file, [(np.arange(4, dtype=np.uint64), [np.zeros((4, 8), np.uint8)])], [8])
     arguments = {
         "file": asked["file"],
+        "direct": -1,
+        "far": 0,
         "starts": asked["starts"],
         "rows": asked["rows"],
         "widths": asked["widths"],

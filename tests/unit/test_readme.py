@@ -101,6 +101,12 @@ def test_the_parallel_ways_are_ways() -> None:
     assert python(f"{DATA}\ndef decode(x): return x * 2\n{code}").split() == ["40", "40", "40", "780", "40"]
 
 
+def test_the_example_in_bounded_memory_reports_what_it_holds() -> None:
+    told = python(f"{DATA}\ndef decode(x): return x.astype(np.float64)\n{program('In bounded memory', 0)}")
+    for text in ("budget 512 MiB", "cache()", "shuffle(buffer_size=10000", "all steps", "UNCLEAR"):
+        assert text in told
+
+
 FILES = """
 import cv2
 import pyarrow as pa

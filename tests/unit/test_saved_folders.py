@@ -216,6 +216,28 @@ def test_more_shards_than_open_files(tmp_path: Path) -> None:
     assert_same(list(whole.skip(1234).take(50)), list(turns)[1234:1284])
 
 
+@pytest.mark.parametrize(
+    ("reader", "what"),
+    [
+        (lambda shards: shards, "the shards themselves"),
+        (lambda shards: shards.shuffle(3).take(1), "the shards themselves"),
+        (lambda shards: shards.batch(2), "TensorSpec"),
+        (lambda shards: shards.enumerate(), r"\(TensorSpec"),
+    ],
+)
+@pytest.mark.parametrize("elements", [[1, 2, 3], ["a", "b", "c"]])
+def test_a_reader_func_has_to_take_elements_out_of_the_shards(
+    tmp_path: Path, elements: list[Any], reader: Any, what: str
+) -> None:
+    Dataset.from_tensor_slices(elements).save(tmp_path / "d")
+    with pytest.raises(
+        fb.PlanError, match=rf"its elements are {what}.*: take them out with .interleave\(lambda shard: shard\)"
+    ):
+        Dataset.load(tmp_path / "d", reader_func=reader)
+    with pytest.raises(fb.PlanError, match="one for each shard, and must return one of the elements"):
+        list(Dataset.from_tensor_slices(elements).snapshot(tmp_path / "s", reader_func=reader).repeat(2))
+
+
 def test_nothing_at_the_path(tmp_path: Path) -> None:
     with pytest.raises(fb.PlanError, match="no saved dataset"):
         Dataset.load(tmp_path / "nothing")

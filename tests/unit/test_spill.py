@@ -146,6 +146,36 @@ def test_statistics_tell_what_went_to_disk(size: int | None) -> None:
         assert ("On disk: up to" in str(it.stats())) == (most > 0)
 
 
+@pytest.mark.parametrize("kind", ["cache", "parquet"])
+def test_statistics_count_what_an_earlier_iteration_has_left_on_disk(kind: str, tmp_path: Path) -> None:
+    if kind == "cache":
+        rows = stream(1000).cache()
+    else:
+        pq = pytest.importorskip("pyarrow.parquet")
+        import pyarrow as pa
+
+        pq.write_table(pa.table({"x": np.arange(100_000.0)}), tmp_path / "a.parquet", row_group_size=20_000)
+        rows = Dataset.from_parquet(tmp_path / "a.parquet").shuffle(seed=1).batch(100)
+    plain = rows.with_options(fb.Options(memory=400_000))
+    found = []
+    for dataset in (plain, plain, plain.map(lambda x: x)):
+        with iter(dataset) as it:
+            assert sum(1 for _ in it) == 1000
+            found.append(it.stats().on_disk)
+    assert found == [found[0]] * 3
+    assert 500_000 < found[0] < 2_000_000
+    # With what they take themselves.
+    behind = plain.filter(lambda x: True).shuffle(900, seed=1).with_options(fb.Options(memory=400_000))
+    with iter(behind) as it:
+        assert sum(1 for _ in it) == 1000
+        assert it.stats().on_disk > found[0] + 500_000
+    if kind == "cache":
+        plain.clear()
+        with iter(plain.take(1)) as it:
+            list(it)
+            assert it.stats().on_disk == 0
+
+
 def test_whoever_has_no_room_on_disk_is_named_whatever_comes_behind() -> None:
     options = fb.Options(memory=50_000, spill_limit=100_000)
     dataset = stream(1000).shuffle(5, seed=1).cache().map(lambda x: x, num_parallel_calls=2).batch(4).prefetch(2)
@@ -191,6 +221,17 @@ def test_the_folder_is_the_one_that_was_asked_for(tmp_path: Path) -> None:
     assert any(name.startswith(str(tmp_path)) for name in opened)
     assert list(tmp_path.iterdir()) == []
     it.close()
+
+
+def test_the_folder_may_be_below_the_users_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    (tmp_path / "spilled").mkdir()
+    for folder in ("~/spilled", Path("~/spilled")):
+        options = fb.Options(memory=50_000, spill_dir=folder)
+        with iter(stream(1000).shuffle(seed=1).with_options(options)) as it:
+            next(it)
+            opened = [os.readlink(f"/proc/self/fd/{fd}") for fd in os.listdir("/proc/self/fd") if _is_link(fd)]
+            assert any(name.startswith(str(tmp_path / "spilled")) for name in opened)
 
 
 def test_a_folder_that_cannot_be_written_to_is_refused_before_anything_runs(

@@ -1,8 +1,9 @@
 """A shuffle of everything, for inputs that cannot be read by number and need not fit into memory."""
 
+import mmap
 import time
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 
 import numpy as np
@@ -14,31 +15,23 @@ from forebay.block.aligned import aligned_empty
 from forebay.block.dense import Dense
 from forebay.block.pages import PagePool
 from forebay.heaps import give_back
+from forebay.ops.external_parts import ExternalParts
 from forebay.ops.progress import Progress
 from forebay.run import Operator, Pace, Reader, Setup, Site
 from forebay.run.keys import Key, key_of, words
-from forebay.run.layout import Layout, Words
+from forebay.run.layout import WORD, Layout, Words
 from forebay.run.pieces import Arranged
 from forebay.run.places import Places
 from forebay.run.scatter import Scatter
 from forebay.run.spill import SpillFile
+from forebay.sizes import memory_left
 
-# Rows are scattered by so many leading bits of their words at a time: as many as leave pieces of a good size to be
-# written at once, and to be remembered. Fewer would mean that small budgets scatter large data too many times.
-_MOST_BITS = 8
-_LEAST_BITS = 4
-_PIECE = 1 << 16
-# Parts of the budget. Of rows that are collected in memory: for a moment they are there twice.
-_PART = 4
-# Of rows that are put in order at once: there are the part that is given out and the one that is being read, and beside
-# them what is scattered once more, or copies of rows that differ in size.
-_ORDERED = 6
 # Bytes for every row of a part whose order is looked for: its word, its number and its place.
 _ORDERING = 20
-# More to scatter at once only makes pieces larger that are large enough.
-_MOST = 64 << 20
-# A part is scattered once more into pieces of this size, of which few are enough: it is only a little too large.
-_AGAIN = 1 << 20
+# So many pieces of a part tell whether it is in the system's memory.
+_LOOKED_AT = 8
+# A part of the memory that the system has left, which it is asked to keep rows in that were written: others use it too.
+_KEPT_NEAR = 2
 
 
 class _Part:
@@ -46,10 +39,10 @@ class _Part:
 
     __slots__ = ("bits", "blocks", "chunks")
 
-    def __init__(self, bits: int, file: SpillFile) -> None:
+    def __init__(self, bits: int, lists: SpillFile) -> None:
         self.bits = bits
-        self.chunks = Places(file)
-        self.blocks = Places(file)
+        self.chunks = Places(lists)
+        self.blocks = Places(lists)
 
     @property
     def nbytes(self) -> int:
@@ -58,11 +51,6 @@ class _Part:
     @property
     def rows(self) -> int:
         return self.chunks.rows + self.blocks.rows
-
-
-def external_part(budget: int) -> int:
-    """Bytes of rows that are put in order at once."""
-    return budget // _PART
 
 
 class ExternalShuffle(Operator):
@@ -79,6 +67,7 @@ class ExternalShuffle(Operator):
     """
 
     makes_rows = True
+    uniform = True
 
     def __init__(self, site: Site, source: Operator, setup: Setup, seed: int, each_epoch: bool) -> None:
         super().__init__(site, source)
@@ -87,14 +76,14 @@ class ExternalShuffle(Operator):
         self._each_epoch = each_epoch
         self._spill = setup.spill
         self._lease = setup.ledger.lease(str(site))
-        budget = setup.ledger.budget
-        self._part = external_part(budget)
-        self._ordered = budget // _ORDERED
-        self._bits = min(_MOST_BITS, max(_LEAST_BITS, (min(self._part, _MOST) // _PIECE).bit_length() - 1))
+        self._budget = setup.ledger.budget
+        self._sizes = ExternalParts.within(setup.ledger.share)
         self._pace = Pace(setup.block_bytes, setup.unit)
         self._uniform = Uniform()
         self._blocks: Iterator[Block] | None = None
+        # Of rows, and of lists of where these are.
         self._file: SpillFile | None = None
+        self._lists: SpillFile | None = None
         self._errands: Errands | None = None
         # Of two parts, one that is given out and one that is being read.
         self._pages = PagePool()
@@ -128,7 +117,7 @@ class ExternalShuffle(Operator):
             first.append((word, block))
             size += word.nbytes + block.nbytes
             self._lease.note(2 * size)
-            if size > self._part:
+            if size > self._sizes.part:
                 break
         else:
             if first:
@@ -139,7 +128,7 @@ class ExternalShuffle(Operator):
             return
         parts = self._scattered(first, rows)
         # The rows that were collected first have gone to disk, and parts are about to take their place.
-        give_back(self._part)
+        give_back(self._sizes.part)
         # One part is given out while the next is being read.
         coming: deque[Callable[[], Iterator[Block]]] = deque()
         for part, dropped in self._parts(parts, skip):
@@ -165,31 +154,26 @@ class ExternalShuffle(Operator):
 
     def _scattered(self, first: "deque[tuple[Words, Block]]", rest: Iterator[tuple[Words, Block]]) -> list[_Part]:
         """All rows on disk, by the leading bits of their words."""
-        self._file = SpillFile(self._spill)
+        self._file, self._lists = SpillFile(self._spill), SpillFile(self._spill)
+        near = max(0, memory_left() - self._budget) // _KEPT_NEAR
+        self._file.far = -(-near // mmap.PAGESIZE) * mmap.PAGESIZE
         self._errands = Errands()
-        parts = [_Part(self._bits, self._file) for _ in range(1 << self._bits)]
+        parts = [_Part(self._sizes.bits, self._lists) for _ in range(1 << self._sizes.bits)]
         self._layout = layout = Layout.of(first[0][1])
         rows = _drained(first, rest)
         if layout is not None:
             rows = self._scatter_alike(layout, rows, parts)
-        waiting: list[Block] = []
-        size = 0
-        for word, block in rows:
-            waiting.append(_with_words(word, block))
-            size += waiting[-1].nbytes
-            self._lease.note(2 * size)
-            if size >= min(self._ordered, _MOST):
-                self._scatter_blocks(concat_blocks(waiting), parts)
-                waiting, size = [], 0
-        if waiting:
-            self._scatter_blocks(concat_blocks(waiting), parts)
+        self._scatter_blocks((_with_words(word, block) for word, block in rows), parts)
+        self._file.trim()
         return parts
 
     def _scatter_alike(
         self, layout: Layout, rows: Iterator[tuple[Words, Block]], parts: list[_Part]
     ) -> Iterator[tuple[Words, Block]]:
         """Scatter rows of that layout. What is left from the first one on that is not."""
-        scatter = self._new_scatter(layout, self._bits, len(parts), min(self._part, _MOST))
+        scatter = self._new_scatter(
+            layout, self._sizes.bits, len(parts), self._sizes.pieces_bytes(len(parts), again=False)
+        )
         self._lease.note(2 * scatter.nbytes)
         left: list[tuple[Words, Block]] = []
         for word, block in rows:
@@ -203,11 +187,25 @@ class ExternalShuffle(Operator):
 
     def _new_scatter(self, layout: Layout, bits: int, parts: int, nbytes: int) -> Scatter:
         assert self._file is not None
+        assert self._lists is not None
         assert self._errands is not None
-        return Scatter(self._file, self._errands, layout, 64 - bits, parts, nbytes)
+        return Scatter(self._file, self._lists, self._errands, layout, 64 - bits, parts, nbytes)
 
-    def _scatter_blocks(self, rows: Block, parts: list[_Part]) -> None:
-        """Rows whose first column is their words."""
+    def _scatter_blocks(self, blocks: Iterable[Block], parts: list[_Part]) -> None:
+        """Rows whose first column is their words, as many at once as make pieces of a good size."""
+        waiting: list[Block] = []
+        size = 0
+        for block in blocks:
+            waiting.append(block)
+            size += block.nbytes
+            self._lease.note(2 * size)
+            if size >= self._sizes.blocks_at_once:
+                self._scatter_rows(concat_blocks(waiting), parts)
+                waiting, size = [], 0
+        if waiting:
+            self._scatter_rows(concat_blocks(waiting), parts)
+
+    def _scatter_rows(self, rows: Block, parts: list[_Part]) -> None:
         assert self._file is not None
         number = (_words_of(rows) >> np.uint64(64 - parts[0].bits)) & np.uint64(len(parts) - 1)
         order = np.argsort(number, kind="stable")
@@ -225,7 +223,7 @@ class ExternalShuffle(Operator):
             count = part.rows
             if skip >= count:
                 skip -= count
-            elif part.nbytes > self._ordered and part.bits < 64 and count > 1:
+            elif self._sizes.too_large(part.nbytes, part.bits) and count > 1:
                 waiting.extendleft(reversed(self._split(part)))
             else:
                 if waiting:
@@ -236,24 +234,34 @@ class ExternalShuffle(Operator):
     def _ask_disk(self, part: _Part) -> None:
         """Have the disk read what is not in memory, while the parts before are put in order and given out."""
         assert self._file is not None
-        for place in (*part.chunks, *part.blocks):
-            self._file.will_need(place.offset, place.nbytes)
+        places = [*part.chunks, *part.blocks]
+        # What was written first is the first to go from memory. To ask for what is there takes as long as to read it.
+        if all(self._file.is_near(place.offset) for place in places[:: max(1, len(places) // _LOOKED_AT)]):
+            return
+        for place in places:
+            # Of what is far the words alone, by which rows are put in order.
+            far = place.offset >= self._file.far
+            self._file.will_need(place.offset, WORD * place.rows if far else place.nbytes)
 
     def _split(self, part: _Part) -> list[_Part]:
         """The same rows in parts of which each is likely to be small enough."""
         assert self._file is not None
-        bits = min(part.bits + min(self._bits, (part.nbytes // self._ordered).bit_length() + 1), 64)
-        parts = [_Part(bits, self._file) for _ in range(1 << (bits - part.bits))]
+        assert self._lists is not None
+        bits = self._sizes.bits_again(part.nbytes, part.bits)
+        parts = [_Part(bits, self._lists) for _ in range(1 << (bits - part.bits))]
         if self._layout is not None:
-            layout, nbytes = self._layout, min(self._part, _MOST, len(parts) * _AGAIN)
+            layout, nbytes = self._layout, self._sizes.pieces_bytes(len(parts), again=True)
             scatter = self._new_scatter(layout, bits, len(parts), nbytes)
             self._lease.note(scatter.nbytes + self._pages.nbytes)
             for words, block in self._pieces(layout, part):
                 scatter.add(words, layout.fields(words, block))
             for each, chunks in zip(parts, scatter.finish()):
                 each.chunks = chunks
+            for place in part.chunks:
+                self._file.free(place)
+        self._scatter_blocks(map(self._file.read, part.blocks), parts)
         for place in part.blocks:
-            self._scatter_blocks(self._file.read(place), parts)
+            self._file.free(place)
         return [each for each in parts if each.nbytes]
 
     def _pieces(self, layout: Layout, part: _Part) -> Iterator[tuple[Words, Block]]:
@@ -297,7 +305,7 @@ class ExternalShuffle(Operator):
     def held(self) -> tuple[int, float]:
         """The buffers of what goes to disk, then the parts that are put in order."""
         held = self._lease.held
-        return held, min(1.0, held / max(1, 2 * self._part))
+        return held, min(1.0, held / max(1, 2 * self._sizes.part))
 
     def _forget(self) -> None:
         self._blocks = None
@@ -309,9 +317,10 @@ class ExternalShuffle(Operator):
         self._layout = None
         self._pages = PagePool()
         self._lease.release()
-        if self._file is not None:
-            self._file.close()
-            self._file = None
+        for file in (self._file, self._lists):
+            if file is not None:
+                file.close()
+        self._file = self._lists = None
 
     def close(self) -> None:
         """Give the disk space back."""

@@ -8,9 +8,11 @@ import numpy as np
 import numpy.random
 
 from forebay._native import permute
-from forebay.block import Block, Cursor, Indices
+from forebay.block import LEAF, Block, Cursor, Indices, column_from_rows
+from forebay.block.dense import Dense
 from forebay.errors import InternalError, PlanError
-from forebay.ops.external_shuffle import ExternalShuffle, external_part
+from forebay.ops.external_parts import ExternalParts
+from forebay.ops.external_shuffle import ExternalShuffle
 from forebay.ops.prefetch import prefetch_below
 from forebay.ops.shuffle_buffer import ShuffleBuffer
 from forebay.plan.check import flag, keep_seed, keep_whole
@@ -18,9 +20,13 @@ from forebay.plan.node import INFINITE, Build, Holding, Node, Sizes, Traits
 from forebay.run import Access, Operator, Pace, ReadRows, Setup
 from forebay.run.access import gather_until_fault
 from forebay.run.keys import key_of, words
+from forebay.run.layout import WORD, Layout
 from forebay.run.picks import Picks, fit, group
-from forebay.run.slot_numbers import NUMBER
+from forebay.run.row_store import stored_bytes
+from forebay.run.slot_numbers import NUMBER, SlotNumbers
+from forebay.run.spilled_rows import most_spilled
 from forebay.run.stats import WEAK
+from forebay.sizes import size_text
 
 # Up to here the permutation is drawn outright, exactly uniform; a bijection over a domain this small would not be.
 _DRAWN = 1 << 16
@@ -102,26 +108,25 @@ class Shuffle(Node):
             return Holding(2 * sizes.block, "reads rows in the new order; keeps none")
         budget = sizes.setup.ledger.budget
         if self.whole or self.buffer_size is None:
-            total = None if sizes.rows is None else sizes.rows * sizes.element
-            disk = 0 if total is None or total <= external_part(budget) else total
-            why = "the whole input goes to disk once" if disk else "fits into its part of the budget"
-            if total is None:
-                why = "at most: of how many rows is not known; what does not fit goes to disk once"
-            return Holding(2 * external_part(budget) if disk or total is None else 2 * total, why, disk)
+            return _external(sizes)
         rows = min(self.buffer_size, _MOST if sizes.rows is None else sizes.rows)
         weak = _weakness(rows, sizes.rows)
         if self.by_number:
             if fit(rows, budget):
                 return Holding(NUMBER * rows + 2 * sizes.block, f"numbers of rows, not rows{weak}")
-            return Holding(2 * sizes.block, f"numbers of rows, not rows, on disk{weak}", 2 * NUMBER * rows)
-        row = sizes.element + NUMBER
-        if 2 * rows * row > budget:
-            places = NUMBER * rows if fit(rows, budget) else 0
+            return Holding(2 * sizes.block, f"numbers of rows, not rows, on disk{weak}", SlotNumbers.spilled(rows))
+        first = _numbered(sizes)
+        row = stored_bytes(first)
+        # With the rows that come in, of which there may be fewer than a block.
+        growing = 2 * (rows * row + min(sizes.block, rows * row))
+        if growing > budget:
             # What has no end cannot be shuffled as a whole.
             better = "" if self.input.cardinality() == INFINITE else "; shuffle(), which is uniform, is faster"
-            why = f"the buffer is on disk{weak}{better}"
-            return Holding(places + 2 * sizes.block, why, rows * (row + NUMBER) + (0 if places else 2 * NUMBER * rows))
-        return Holding(2 * rows * row, f"{rows:,} rows, twice while it grows{weak}")
+            why = f"the buffer is on disk, once it has filled what others leave of the budget{weak}{better}"
+            # Numbers of rows are there too, unless there is room for them in memory when the input has ended.
+            disk = most_spilled(first, rows, sizes.rows) + SlotNumbers.spilled(rows)
+            return Holding(budget, why, disk)
+        return Holding(growing, f"{rows:,} rows, twice while it grows{weak}")
 
     def lower(self, setup: Setup, build: Build) -> Operator:
         """By number where everything is shuffled or a rule says so; otherwise through a buffer of rows."""
@@ -130,6 +135,7 @@ class Shuffle(Node):
         whole = self.access() if self.whole else None
         if whole is not None:
             reads = ReadRows(self.site, whole, setup)
+            reads.uniform = True
             # Work that the user wanted on a thread stays on one, though it is now done in another order.
             ahead = prefetch_below(self.input)
             return reads if ahead is None else ahead.around(reads, setup)
@@ -142,6 +148,33 @@ class Shuffle(Node):
         source = build(self.input, setup.with_unit(1))
         slots = min(self.buffer_size, _MOST)
         return ShuffleBuffer(self.site, source, setup, slots, self.seed, self.reshuffle_each_iteration)
+
+
+def _external(sizes: Sizes) -> Holding:
+    """Of a shuffle of everything that is not read by number: what it collects, and what goes to disk."""
+    parts = ExternalParts.within(sizes.setup.ledger.share)
+    row = sizes.element + WORD  # With the word that tells its place.
+    times = None if sizes.rows is None else len(parts.scattered(sizes.rows, row))
+    if sizes.rows is not None and times == 0:
+        # They stay while a block of them is in somebody's hand.
+        total = sizes.rows * row
+        return Holding(2 * total + min(sizes.block, total), "fits into its part of the budget")
+    # Rows are collected up to the block with which they are too many.
+    collected = 2 * (parts.part + sizes.block // sizes.element * row) if sizes.element else 2 * parts.part
+    if sizes.rows is None or times is None:
+        known = f"once up to {size_text(parts.once())}, more often beyond"
+        return Holding(collected, f"at most: if they do not fit, all rows go to disk, {known}", None)
+    often = {1: "once", 2: "twice at this budget"}.get(times, f"{times} times at this budget")
+    why = f"fills its part of the budget, then all rows go to disk, {often}"
+    first = sizes.look()
+    alike = first is not None and Layout.of(first) is not None
+    return Holding(collected, why, parts.disk(sizes.rows, row, alike))
+
+
+def _numbered(sizes: Sizes) -> Block:
+    """A row as a buffer keeps it. One that nobody has looked at may differ in size from others, as batches do."""
+    row = sizes.look() or Block(LEAF, [column_from_rows([bytes(sizes.element)])], 1)
+    return Block(row.structure, [*row.columns, Dense(np.zeros(1, np.int64))], 1)
 
 
 def _weakness(buffer: int, rows: int | None) -> str:

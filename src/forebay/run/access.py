@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 import numpy as np
 
 from forebay.block import Block, Cursor, Indices
-from forebay.errors import ForebayError
+from forebay.errors import ForebayError, SpillError
 from forebay.ledger import Lease
 from forebay.run.operator import Operator, Setup, Site
 from forebay.run.pace import Pace
@@ -67,6 +67,8 @@ class ReadRows(Operator):
         began = time.perf_counter()
         try:
             block = self._access.read(start, start + rows, self._epoch)
+        except SpillError:
+            raise
         except ForebayError:
             block = gather_until_fault(self._access, np.arange(start, start + rows), self._epoch)
         self._pace.observe(block.rows, block.nbytes, time.perf_counter() - began)
@@ -79,6 +81,9 @@ def gather_until_fault(access: Access, indices: Indices, epoch: int) -> Block:
     while True:
         try:
             return access.gather(indices, epoch)
+        except SpillError:
+            # Not of any row: to ask for fewer of them would fill the disk again.
+            raise
         except ForebayError:
             if len(indices) == 1:
                 raise

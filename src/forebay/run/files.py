@@ -18,6 +18,9 @@ class OpenFile:
         self.number = number
         self._process = os.getpid()
         self._close = weakref.finalize(self, os.close, number)
+        # At the interpreter's end the system closes it: a cache that is closed only then has rows to write, and holds
+        # a lock until they are written.
+        self._close.atexit = False
 
     @staticmethod
     def existing(path: Path) -> "OpenFile | None":

@@ -13,7 +13,7 @@ from forebay.run.spill import Bytes
 
 Words = NDArray[np.uint64]
 
-_WORD = 8
+WORD = 8
 # Larger rows are written one by one as well as together, and take too much room in every bucket.
 _MOST_WIDTH = 1 << 16
 
@@ -24,7 +24,7 @@ class Layout:
     def __init__(self, structure: Structure, rows: list[tuple[np.dtype[Any], tuple[int, ...]]]) -> None:
         self._structure = structure
         self._rows = rows
-        self.widths = np.array([_WORD, *(dtype.itemsize * prod(shape) for dtype, shape in rows)], np.int64)
+        self.widths = np.array([WORD, *(dtype.itemsize * prod(shape) for dtype, shape in rows)], np.int64)
         """Bytes of a row: of its word, and in each column."""
         self.width = int(self.widths.sum())
 
@@ -47,7 +47,7 @@ class Layout:
 
     def apart(self, piece: Bytes, rows: int) -> tuple[Words, Block]:
         """The words of a piece, and its rows."""
-        return piece[: rows * _WORD].view(np.uint64), self._block(piece, self._starts(rows), rows)
+        return piece[: rows * WORD].view(np.uint64), self._block(piece, self._starts(rows), rows)
 
     def room(self, rows: int) -> tuple[Indices, int]:
         """Where columns begin in a block that has room for so many rows, each at a good place, and what it takes."""

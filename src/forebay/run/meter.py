@@ -41,6 +41,7 @@ class StageStats:
         full: how full that is, from 0 to 1.
         moved: by how many places its rows moved on average, if it is a shuffle through a buffer.
         skipped: how many elements, or other faults, were left out because of ``on_error="skip"``.
+        uniform: whether it puts rows into a uniform order, so that how far they move need not be measured.
     """
 
     name: str
@@ -57,6 +58,7 @@ class StageStats:
     full: float = 0.0
     moved: float | None = None
     skipped: int = 0
+    uniform: bool = False
 
     @property
     def lasted(self) -> float:
@@ -66,5 +68,7 @@ class StageStats:
     @property
     def shuffled(self) -> float | None:
         """How far rows moved compared with a uniform shuffle of as many: 1.0 is as far, 0.0 not at all."""
+        if self.uniform:
+            return 1.0
         # Two places out of n are a third of n apart on average.
         return None if self.moved is None or self.elements < 2 else min(1.0, 3 * self.moved / self.elements)

@@ -15,6 +15,7 @@ from forebay.run.later import Later
 from forebay.run.meter import Meter
 from forebay.run.parallelism import Parallelism
 from forebay.run.spill_room import SpillStore
+from forebay.sizes import larger_unit
 
 # Blocks up to this size, or up to this part of the budget, are not worth noting one by one.
 _LIGHT = 1 << 16
@@ -180,10 +181,12 @@ class Operator(ABC):
 
     most_bytes = 1 << 62
     """The budget, which no single element may exceed."""
+    most_given: Any = None
+    """The same as it was written."""
 
     def count_in(self, ledger: Ledger) -> None:
         """Have the block that was given out last noted there, if this operator made it: somebody holds it."""
-        self.most_bytes = ledger.budget
+        self.most_bytes, self.most_given = ledger.budget, ledger.given
         if self.makes_rows or not self.inputs:
             self._ledger = ledger
             self._heavy = min(_LIGHT, ledger.budget // _LIGHT_PART)
@@ -199,11 +202,15 @@ class Operator(ABC):
     def too_large(self, size: int) -> DataError:
         """The error for an element that the budget has no room for, however it is dealt with."""
         most = self.most_bytes
-        hint = f". A whole number means bytes: was '{most}MiB' meant?" if most < _SURELY_MEANT else ""
+        question = larger_unit(self.most_given) if most < _SURELY_MEANT else ""
+        hint = f". {question}" if question else ""
         return DataError(
             f"{self.site}: one element takes {size:,} bytes, and the budget is {most:,} bytes (Options.memory): raise "
             f"it, or make elements smaller, for example with smaller batches{hint}"
         )
+
+    uniform = False
+    """Whether it puts the rows of its input into a uniform order."""
 
     own_thread = False
     """Whether inputs are pulled from on another thread than the one that pulls from this."""

@@ -1,55 +1,17 @@
-"""Many pieces that go to a spill file, and come back from it, on a thread that does not need the interpreter.
+"""Many pieces that come back from a spill file, on a thread that does not need the interpreter.
 
 A thread of Python's would have to get hold of the interpreter several times for every piece. Beside a consumer that
-never lets go of it for long, each time takes longer than it takes to write a piece, and the two would work in turns.
+never lets go of it for long, each time takes longer than it takes to read a piece, and the two would work in turns.
 """
 
 import numpy as np
 
-from forebay._native import Arranging, Errands, Writing
-from forebay.block import Block, Indices
+from forebay._native import Arranging, Errands
+from forebay.block import Block
 from forebay.block.pages import PagePool
-from forebay.errors import SpillError
 from forebay.run.layout import Layout
 from forebay.run.places import Places, places_array
-from forebay.run.spill import Bytes, SpillFile
-
-
-class Written:
-    """Pieces on their way to a file, each of several ranges of memory: a row of `starts` and `stops`.
-
-    The memory must not be written to before ``result`` has returned.
-    """
-
-    __slots__ = ("_errands", "_file", "_offset", "_total", "_writing", "checksums", "offsets")
-
-    def __init__(self, file: SpillFile, errands: Errands, source: Bytes, starts: Indices, stops: Indices) -> None:
-        sizes = (stops - starts).sum(axis=1)
-        self._file = file
-        self._errands = errands
-        self._total = int(sizes.sum())
-        self._offset = file.reserve(self._total)
-        self.offsets = self._offset + np.cumsum(sizes) - sizes
-        self.checksums = np.empty_like(sizes)
-        self._writing: Writing = errands.write(
-            file.fileno, self._offset, source, starts.reshape(-1), stops.reshape(-1), self.checksums
-        )
-
-    @property
-    def done(self) -> bool:
-        """Whether ``result`` would return at once."""
-        return self._writing.done
-
-    def result(self) -> None:
-        """Returns once all are written. SpillError, with the file as it was before, if they cannot be."""
-        try:
-            with self._file.writing(self._total):
-                self._writing.wait()
-        except SpillError:
-            # Nobody may write behind what is given up.
-            self._errands.stop()
-            self._file.shrink(self._offset)
-            raise
+from forebay.run.spill import SpillFile
 
 
 class Arranged:
@@ -84,6 +46,8 @@ class Arranged:
         self._found = np.empty_like(self._expected)
         self._arranging: Arranging = errands.read_arranged(
             file.fileno,
+            file.direct,
+            file.far,
             starts,
             rows,
             layout.widths[1:],

@@ -51,15 +51,29 @@ class Places:
 
     def append(self, place: Place) -> None:
         """One more. On the thread that writes to the file."""
-        if len(self._last) == _PAGE * _FIELDS:
-            if self._pages is None:
-                self._pages = Places(self._file)
-            offset, checksum = self._file.put([memoryview(self._last).cast("B")])
-            self._pages.append(Place(offset, _PAGE * _FIELDS * self._last.itemsize, _PAGE, checksum, 0))
-            self._last = array("q")
+        self._make_room()
         self._last.extend(place)
         self.nbytes += place.nbytes
         self.rows += place.rows
+
+    def extend(self, places: NDArray[np.int64]) -> None:
+        """Some more, each a row with the fields of a place."""
+        self.nbytes += int(places[:, Place._fields.index("nbytes")].sum())
+        self.rows += int(places[:, Place._fields.index("rows")].sum())
+        while len(places):
+            self._make_room()
+            some = _PAGE - len(self._last) // _FIELDS
+            self._last.frombytes(places[:some].tobytes())
+            places = places[some:]
+
+    def _make_room(self) -> None:
+        if len(self._last) < _PAGE * _FIELDS:
+            return
+        if self._pages is None:
+            self._pages = Places(self._file)
+        offset, checksum = self._file.put([memoryview(self._last).cast("B")])
+        self._pages.append(Place(offset, _PAGE * _FIELDS * self._last.itemsize, _PAGE, checksum, 0))
+        self._last = array("q")
 
     def __iter__(self) -> Iterator[Place]:
         for page in self._pages or ():

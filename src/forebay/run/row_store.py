@@ -67,6 +67,12 @@ class RowStore:
         return Block(self._structure, [kept.take(slots) for kept in self._slots], len(slots))
 
 
+def stored_bytes(row: Block) -> int:
+    """About how much memory a row like this one takes up in a slot."""
+    objects = sum(not isinstance(column, Dense) for column in row.columns)
+    return row.nbytes + objects * (_OBJECT + np.dtype(object).itemsize)
+
+
 class _Slots:
     """One column's slots: an array while all rows have one shape, an array of objects once they have not."""
 

@@ -37,6 +37,7 @@ class Running:
             raise
         self.close()
         self.operator, self._remote = operator, remote
+        self._ledger.enter(self)
         self._began = time.perf_counter()
         return reader
 
@@ -46,7 +47,7 @@ class Running:
         if operator is None:
             return self._stats
         stats = stats_of(operator)
-        stats.on_disk = self._spill.peak
+        stats.on_disk = self._spill.peak + self._spill.beside
         return stats
 
     def abandon(self) -> None:
@@ -67,6 +68,7 @@ class Running:
             # Forgotten only afterwards: what an interrupt cuts short is done again by whoever closes next.
             self.operator.close()
             self.operator = None
+            self._ledger.leave(self)
             if self._remote is not None:
                 self._remote.closed = True
             if not self._crew.finished:

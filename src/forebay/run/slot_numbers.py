@@ -4,7 +4,7 @@ import numpy as np
 
 from forebay._native import drain, exchange
 from forebay.block import Indices
-from forebay.run.slot_table import SlotTable
+from forebay.run.slot_table import SlotTable, record_bytes
 from forebay.run.spill_room import SpillStore
 
 NUMBER = 8
@@ -30,6 +30,11 @@ class SlotNumbers:
         for start in range(0, live if store else 0, _AT_ONCE):
             slots = np.arange(start, min(start + _AT_ONCE, live))
             self.put(slots, slots)
+
+    @staticmethod
+    def spilled(live: int) -> int:
+        """What so many numbers take up on disk."""
+        return live * record_bytes(NUMBER)
 
     @property
     def nbytes(self) -> int:

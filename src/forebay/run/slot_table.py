@@ -5,7 +5,7 @@ from numpy.typing import NDArray
 
 from forebay._native import read_rows, write_rows
 from forebay.block import Indices
-from forebay.errors import DataError, SpillError
+from forebay.errors import DataError
 from forebay.run.spill import SpillFile
 from forebay.run.spill_room import SpillStore
 
@@ -25,11 +25,16 @@ class SlotTable:
     """
 
     def __init__(self, store: SpillStore, width: int) -> None:
-        self._words = -(-width // _WORD) + 1
+        self._words = record_bytes(width) // _WORD
         self._factors = (np.arange(1, self._words, dtype=np.uint64) * np.uint64(_FACTORS)) | np.uint64(1)
         self._file = SpillFile(store)
         self.filled = 0
         """One more than the highest slot that was ever put."""
+
+    @property
+    def nbytes(self) -> int:
+        """What all slots take up on disk."""
+        return len(self._file)
 
     @property
     def record_bytes(self) -> int:
@@ -49,12 +54,8 @@ class SlotTable:
         words[:, -1] = self._sums(words, slots)
         filled, before = max(self.filled, int(slots[-1]) + 1), len(self._file)
         self._file.grow(filled * self.record_bytes)
-        try:
-            with self._file.writing(records.nbytes):
-                write_rows(self._file.fileno, np.ascontiguousarray(slots), records.reshape(-1))
-        except SpillError:
-            self._file.shrink(before)
-            raise
+        with self._file.writing(records.nbytes, before):
+            write_rows(self._file.fileno, np.ascontiguousarray(slots), records.reshape(-1))
         self.filled = filled
 
     def take(self, slots: Indices) -> Bytes:
@@ -96,6 +97,11 @@ class SlotTable:
         own = (slots.astype(np.uint64) + np.uint64(1)) * np.uint64(_FACTORS)
         sums: NDArray[np.uint64] = np.maximum(words[:, :-1] @ self._factors + own, np.uint64(1))
         return sums
+
+
+def record_bytes(width: int) -> int:
+    """What a slot of that width takes up on disk, with its checksum."""
+    return (-(-width // _WORD) + 1) * _WORD
 
 
 def changed() -> DataError:

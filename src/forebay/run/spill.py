@@ -6,22 +6,26 @@ a crash and nothing that two runs could confuse.
 
 import errno
 import json
+import mmap
 import os
 import pickle
 import struct
+import sys
 import warnings
 import weakref
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from forebay._native import Errands, allocate_ahead, map_checked
+from forebay._native import Errands, allocate_ahead, free_range, map_checked
 from forebay.block import Block, Cursor, Indices, Structure
 from forebay.block.aligned import ALIGN, aligned_empty
 from forebay.errors import DataError, SpillError
+from forebay.full_disk import refusal, room
+from forebay.run import spill_use
 from forebay.run.packed import Packing, pack, unpack
 from forebay.run.places import Place
 from forebay.run.spill_room import SpillStore, check_folder
@@ -30,11 +34,17 @@ from forebay.system import read_text
 
 _SHORTER = "a file of what was spilled to disk has become shorter"
 _IOV_MAX = 512
+_NO_WAIT = getattr(os, "RWF_NOWAIT", 0)
+_DIRECT = getattr(os, "O_DIRECT", 0)
 # Below this, what a mapping costs is more than that of copying.
 _MAPPED = 1 << 18
 # The disk sets as much aside as there is already, within these bounds: files may stay small, and there may be many.
+# Each time it may have to look up what is free, for which all who write to the file wait: 0.8 s in 8 GiB if it is asked
+# for 64 MiB at a time.
 _AHEAD = 1 << 20
-_MOST_AHEAD = 1 << 26
+_MOST_AHEAD = 1 << 29
+# And no more than such a part of what is free, or files that stay small would find nothing.
+_FREE_PART = 4
 
 
 # To free a large file takes a second for some GiB, which nobody has to wait for at the end of an epoch; only whoever is
@@ -54,15 +64,25 @@ class SpillFile:
 
     def __init__(self, store: SpillStore) -> None:
         _freeing.settle()
-        file = _anonymous(_folder(store.folder))
-        self._store = store
+        self._folder = _folder(store.folder)
+        file = _anonymous(self._folder)
+        spill_use.opened(file, store.owner)
+        self.store = store
         self.fileno = file
-        self._size = [0]
-        # Up to where the disk has set room aside; None if it does not.
-        self._ahead: int | None = 0
+        # The size, and how much of it has been given back to the disk.
+        self._size = [0, 0]
+        # Up to where the disk has set room aside; None if it does not. Under a limit it may not: what several files
+        # have set aside would count too.
+        self._ahead: int | None = 0 if store.limit is None else None
         # Not in the file, since classes of the user's cannot always be pickled. Few, whatever the shapes of rows.
         self._kinds: list[_BlockKind] = []
-        self._close = weakref.finalize(self, _close, store, file, self._size)
+        self._far_file: list[int] = []
+        self.far = sys.maxsize
+        """From here on, a multiple of the page, pieces are read and written past the page cache, where only what there
+        is room for does not pass through in vain."""
+        self._close = weakref.finalize(self, _close, store, file, self._size, self._far_file)
+        # At the interpreter's end others may still read in it, who are closed after it, and the system frees it.
+        self._close.atexit = False
 
     def __len__(self) -> int:
         return self._size[0]
@@ -135,17 +155,34 @@ class SpillFile:
         """Have the system read these bytes from the disk, if they are not in memory, while other work is done."""
         os.posix_fadvise(self.fileno, offset, size, os.POSIX_FADV_WILLNEED)
 
+    def open_far(self) -> int:
+        """The descriptor for what is far, which is opened when it is first needed; -1 if there can be none."""
+        if not self._far_file:
+            try:
+                self._far_file.append(os.open(f"/proc/self/fd/{self.fileno}", os.O_RDWR | os.O_CLOEXEC | _DIRECT))
+            except OSError:  # A file system that knows of no such thing.
+                self.far = sys.maxsize
+        return self.direct
+
+    @property
+    def direct(self) -> int:
+        """The same if it has been opened."""
+        return self._far_file[0] if self._far_file else -1
+
+    def is_near(self, offset: int) -> bool:
+        """Whether the system has that byte in memory, as far as it tells."""
+        try:
+            return os.preadv(self.fileno, [bytearray(1)], offset, _NO_WAIT) == 1
+        except OSError:  # Nothing is there without waiting, or the file system cannot tell.
+            return False
+
     def write(self, offset: int, parts: list[Any]) -> None:
         """Bytes at a place, which may be the end."""
         total = sum(len(part) for part in parts)
         before = len(self)
         self.grow(offset + total)
-        try:
-            with self.writing(total):
-                self._write(offset, parts)
-        except SpillError:
-            self.shrink(before)
-            raise
+        with self.writing(total, before):
+            self._write(offset, parts)
 
     def _end(self) -> int:
         return -(-len(self) // ALIGN) * ALIGN
@@ -153,7 +190,7 @@ class SpillFile:
     def grow(self, size: int) -> None:
         """Count the file as at least that large, before it is written to."""
         more = max(0, size - len(self))
-        self._store.reserve(more)
+        self.store.reserve(more)
         self._size[0] += more
         if self._ahead is not None and len(self) > self._ahead:
             self._set_aside()
@@ -161,26 +198,56 @@ class SpillFile:
     def _set_aside(self) -> None:
         """Room for what is coming and some more, if there may be so much. Without it, writing only takes longer."""
         assert self._ahead is not None
-        wanted = len(self) + min(max(len(self), _AHEAD), _MOST_AHEAD, self._store.left)
+        disk = os.fstatvfs(self.fileno)
+        free = disk.f_bavail * disk.f_frsize // _FREE_PART
+        wanted = len(self) + min(max(len(self), _AHEAD), _MOST_AHEAD, free)
         done = allocate_ahead(self.fileno, self._ahead, wanted - self._ahead)
         self._ahead = wanted if done else None
+        if done and len(self) > self.far:
+            # Several may write to a file at once past the page cache, unless it has to grow.
+            with suppress(OSError):  # Larger than files may be; what is too much of that will be told when it comes.
+                os.ftruncate(self.fileno, wanted)
 
     def shrink(self, size: int) -> None:
         """Go back to that size, after what was to come behind it could not be written."""
         os.ftruncate(self.fileno, size)
         self._ahead = None
-        self._store.give_back(len(self) - size)
+        self.store.give_back(len(self) - size)
         self._size[0] = size
 
+    def settle(self, size: int) -> None:
+        """Count the file as that large at most, after room was taken for as much as might have come."""
+        size = min(size, os.fstat(self.fileno).st_size)
+        self.store.give_back(len(self) - size)
+        self._size[0] = size
+
+    def trim(self) -> None:
+        """Let go of what the disk has set aside, and have it set nothing aside any more: little is still to come."""
+        if self._ahead is not None:
+            os.ftruncate(self.fileno, len(self))
+            self._ahead = None
+
+    def free(self, place: Place) -> None:
+        """Give what lies at a place back to the disk, as far as it has pages of its own; nobody reads it any more."""
+        start = -(-place.offset // mmap.PAGESIZE) * mmap.PAGESIZE
+        size = (place.offset + place.nbytes) // mmap.PAGESIZE * mmap.PAGESIZE - start
+        if size > 0 and free_range(self.fileno, start, size):
+            self.store.give_back(size)
+            self._size[1] += size
+
     @contextmanager
-    def writing(self, nbytes: int) -> Iterator[None]:
-        """SpillError, with what is to be known, if the system refuses to write."""
+    def writing(self, nbytes: int, before: int) -> Iterator[None]:
+        """SpillError, with what is to be known, if the system refuses to write; the file has its size `before` then."""
         try:
             yield
         except OSError as error:
-            reason = "the disk is full" if error.errno == errno.ENOSPC else str(error)
+            # What nobody will read is not to be told of as in use.
+            self.shrink(before)
+            _freeing.settle()
+            mine, others = spill_use.in_use(self.store.owner, os.fstat(self.fileno).st_dev)
             raise SpillError(
-                f"{nbytes:,} bytes could not be spilled to disk: {reason}; {self._store.used:,} bytes are in use. "
+                f"{nbytes:,} bytes could not be spilled to disk: {refusal(error)}; of it this dataset has {mine:,} "
+                f"bytes in use, other datasets of this process have {others:,}, and {room(self._folder)}. "
                 "Set Options.spill_dir to a larger disk, or give the pipeline more memory"
             ) from error
 
@@ -291,9 +358,13 @@ def _in_memory(folder: str) -> bool:
     return kind in ("tmpfs", "ramfs")
 
 
-def _close(store: SpillStore, file: int, size: list[int]) -> None:
-    if size[0] < _FREED_LATER:
+def _close(store: SpillStore, file: int, size: list[int], far: list[int]) -> None:
+    written, freed = size
+    spill_use.closing(file)
+    for each in far:
+        os.close(each)
+    if written < _FREED_LATER:
         os.close(file)
     else:
         _freeing.close(file)
-    store.give_back(size[0])
+    store.give_back(written - freed)

@@ -3,7 +3,9 @@
 import os
 import sys
 import threading
+import weakref
 from collections import deque
+from typing import Protocol
 
 from forebay.errors import SpillError
 
@@ -24,20 +26,32 @@ def check_folder(folder: "str | os.PathLike[str] | None") -> None:
     )
 
 
+class Kept(Protocol):
+    """Rows that are kept from one iteration to the next, perhaps in files that an earlier one wrote."""
+
+    def on_disk_beside(self, store: "SpillStore") -> int:
+        """Bytes in files that do not count in that store."""
+
+
 class SpillStore:
     """The files of one pipeline: where they are, and how much they may take up together.
 
     Args:
         folder: None for the system's temporary folder, or ``/var/tmp`` if that one is only memory.
         limit: the most bytes of all files together; None for as many as the disk has.
+        owner: the same for all pipelines of one dataset, by which its files are told from those of others.
     """
 
-    def __init__(self, folder: "str | os.PathLike[str] | None" = None, limit: int | None = None) -> None:
+    def __init__(
+        self, folder: "str | os.PathLike[str] | None" = None, limit: int | None = None, owner: object = None
+    ) -> None:
         self.folder = folder
         self.limit = limit
+        self.owner = object() if owner is None else owner
         self._lock = threading.Lock()
         self._used = 0
         self._peak = 0
+        self._kept: weakref.WeakSet[Kept] = weakref.WeakSet()
         # The garbage collector may close a file on a thread that has the lock, so what is given back is only left here.
         self._returned: deque[int] = deque()
 
@@ -56,6 +70,18 @@ class SpillStore:
     def peak(self) -> int:
         """The most that was ever there at once."""
         return self._peak
+
+    def reads(self, kept: Kept) -> None:
+        """What was kept is read here too."""
+        with self._lock:
+            self._kept.add(kept)
+
+    @property
+    def beside(self) -> int:
+        """Bytes of what is read here and was written by others, which count in their limits."""
+        with self._lock:
+            kept = list(self._kept)
+        return sum(each.on_disk_beside(self) for each in kept)
 
     def reserve(self, nbytes: int) -> None:
         """Count bytes that are about to be written. SpillError if there may not be so many."""

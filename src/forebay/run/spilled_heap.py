@@ -28,6 +28,11 @@ class SpilledHeap:
         self._rows = 0
 
     @property
+    def nbytes(self) -> int:
+        """What it takes up on disk."""
+        return len(self._file)
+
+    @property
     def row_bytes(self) -> int:
         """Of an average row."""
         return len(self._file) // max(self._rows, 1)
@@ -37,7 +42,7 @@ class SpilledHeap:
 
         They are taken for average ones: those that were replaced would have to be looked up to know their sizes.
         """
-        return len(self._file) > 2 * used * self.row_bytes + _WASTE
+        return len(self._file) > _most_kept(used, self.row_bytes)
 
     def append(self, rows: Sequence[bytes | memoryview]) -> Places:
         """Add rows; where they lie."""
@@ -66,3 +71,18 @@ class SpilledHeap:
     def close(self) -> None:
         """Free the disk space."""
         self._file.close()
+
+
+def most_heap_bytes(used: int, rows: int | None, row_bytes: int, at_once: int) -> int:
+    """What heaps take up at most through which so many rows go, `used` of them at a time; None for no end of them.
+
+    Rows that are left are put into another heap while the old one is still there.
+    """
+    limit = _most_kept(used, row_bytes)
+    if rows is not None and rows * row_bytes <= limit:
+        return rows * row_bytes
+    return limit + max(at_once, row_bytes) + used * row_bytes
+
+
+def _most_kept(used: int, row_bytes: int) -> int:
+    return 2 * used * row_bytes + _WASTE

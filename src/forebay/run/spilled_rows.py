@@ -9,9 +9,9 @@ import numpy as np
 from forebay.block import Block, Column, Indices, Structure, Uniform, column_from_rows
 from forebay.block.dense import Dense
 from forebay.errors import SpillError
-from forebay.run.slot_table import Bytes, SlotTable
+from forebay.run.slot_table import Bytes, SlotTable, record_bytes
 from forebay.run.spill_room import SpillStore
-from forebay.run.spilled_heap import Places, SpilledHeap
+from forebay.run.spilled_heap import Places, SpilledHeap, most_heap_bytes
 
 # Bytes of rows that are moved at once from one file to another.
 _PIECE = 1 << 20
@@ -52,10 +52,29 @@ class SpilledRows:
         assert self._records is not None
         return self._records.fitting(slots, most)
 
+    def on_disk_beside(self, store: SpillStore) -> int:
+        """Bytes on disk, unless they count in that store."""
+        return 0 if self._records is None or self._store is store else self._records.nbytes
+
     def close(self) -> None:
         """Free the disk space."""
         if self._records is not None:
             self._records.close()
+
+
+def most_spilled(row: Block, slots: int, rows: int | None) -> int:
+    """Bytes that so many slots take up on disk at most, if so many rows like this one are put into them; None if no
+    end of them are.
+
+    Of rows that differ in size, those that were replaced are there for a while, and what is left is then written anew.
+    """
+    loose = [column for column in row.columns if _kind_of(column) is None]
+    width = sum(np.dtype(kind).itemsize for kind in map(_kind_of, row.columns) if kind is not None)
+    if not loose:
+        return slots * record_bytes(width)
+    size = max(map(len, _dumped(loose)))
+    at_once = _PIECE * size // max(row.nbytes, 1)
+    return slots * record_bytes(width + _PLACE) + most_heap_bytes(slots, rows, size, at_once)
 
 
 # The dtype and the shape of every row of a column; None if rows differ.
@@ -84,6 +103,10 @@ class _Records:
                 self._width = end
         self._table = SlotTable(store, self._width + (_PLACE if self._loose else 0))
         self._heap = SpilledHeap(store) if self._loose else None
+
+    @property
+    def nbytes(self) -> int:
+        return self._table.nbytes + (0 if self._heap is None else self._heap.nbytes)
 
     @property
     def has_heap(self) -> bool:

@@ -4,24 +4,27 @@ from collections.abc import Sequence
 
 from forebay.run.meter import StageStats
 from forebay.run.operator import Operator
+from forebay.sizes import size_text
 
 WEAK = 0.1
 """A shuffle that moves rows less far than this share of what a uniform one does is worth a word."""
 _ENOUGH = 1000
 # Seconds below which nobody asks which step was slow.
 _LONG = 0.1
+_MIB = 1 << 20
 
 
 class Stats(list[StageStats]):
     """One entry per step, the last one first. Printed, it is a table.
 
-    `on_disk` are the most bytes that all steps together had on disk at once, for want of room in memory.
+    `on_disk` are the most bytes that all steps together had on disk at once for want of room in memory, with what they
+    read of rows that earlier iterations have put there.
     """
 
     on_disk: int = 0
 
     def __str__(self) -> str:
-        spilled = [f"On disk: up to {self.on_disk / 1e6:,.1f} MB that memory had no room for"] if self.on_disk else []
+        spilled = [f"On disk: up to {size_text(self.on_disk)} that memory had no room for"] if self.on_disk else []
         return "\n".join([table(self), *slowest(self), *spilled, *weak_shuffles(self)])
 
 
@@ -46,6 +49,7 @@ def stats_of(operator: Operator, depth: int = 0) -> Stats:
         held=held,
         full=full,
         moved=operator.moved(),
+        uniform=operator.uniform,
         skipped=meter.skipped,
     )
     found = Stats([own])
@@ -72,21 +76,21 @@ def weak_shuffles(stats: Sequence[StageStats]) -> list[str]:
         f"of {each.elements:,} would move them. If neighbours are alike, so will batches be: raise buffer_size, or "
         "leave it out to shuffle uniformly within the same memory"
         for each in stats
-        if each.shuffled is not None and each.shuffled < WEAK and each.elements > _ENOUGH
+        if each.moved is not None and (each.shuffled or 0.0) < WEAK and each.elements > _ENOUGH
     ]
 
 
 def table(stats: Sequence[StageStats]) -> str:
     """The statistics, a line per step."""
     skipped = any(each.skipped for each in stats)
-    head = ("step", "elements", *["skipped"] * skipped, "blocks", "MB", "busy s", "wait s", "queue", "workers")
+    head = ("step", "elements", *["skipped"] * skipped, "blocks", "MiB", "busy s", "wait s", "queue", "workers")
     lines = [head] + [
         (
             "  " * each.depth + each.name,
             f"{each.elements:,}",
             *[f"{each.skipped:,}"] * skipped,
             f"{each.blocks:,}",
-            f"{each.bytes / 1e6:,.1f}",
+            f"{each.bytes / _MIB:,.1f}",
             f"{each.busy:.3f}",
             f"{each.wait:.3f}",
             f"{each.queue}",

@@ -1,7 +1,6 @@
 """``save``: all rows of a dataset to disk."""
 
 import os
-import sys
 from collections.abc import Callable, Generator, Iterator
 from contextlib import closing, contextmanager
 from typing import Any, Protocol
@@ -15,6 +14,7 @@ from forebay.run import Site
 from forebay.run.calls import Call, RowCalls
 from forebay.storage.folder import local_folder
 from forebay.storage.writer import ShardOf
+from forebay.system import on_terminal
 
 _NONE = ("NONE", "")
 
@@ -91,7 +91,7 @@ def write_blocks(
 @contextmanager
 def _progress(total: int | None, progress: bool | None) -> Iterator[Callable[[int], None]]:
     """A bar on the terminal, if there is one or the user wants it."""
-    if progress is False or (progress is None and not sys.stderr.isatty()):
+    if progress is False or (progress is None and not on_terminal()):
         yield lambda rows: None
         return
     from rich.console import Console

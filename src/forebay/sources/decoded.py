@@ -2,15 +2,18 @@
 
 from collections.abc import Callable, Iterator
 from threading import Lock
-from typing import Any
 
 import numpy as np
 
 from forebay.block import Block, Indices, concat_blocks
+from forebay.errors import SpillError
 from forebay.ledger import Lease, Ledger
 from forebay.run import Setup
 from forebay.run.spill_room import SpillStore
 from forebay.run.spilled_rows import SpilledRows
+
+Pieces = Callable[[int], Iterator[Block]]
+"""Decodes a group, some rows at a time."""
 
 # The part of the budget that decoded groups may take up: a quarter.
 DECODED_SHARE = 4
@@ -23,9 +26,8 @@ class DecodedGroups:
     without a name. So no group is decoded twice, and memory holds no more than that and a piece of a group.
     """
 
-    def __init__(self, starts: Indices, pieces: Callable[[int], Iterator[Block]]) -> None:
+    def __init__(self, starts: Indices) -> None:
         self._starts = starts
-        self._pieces = pieces
         self._lock = Lock()
         self._kept: dict[int, tuple[Indices, list[Block]]] = {}  # Where its blocks begin, and the blocks.
         self._bytes = 0
@@ -33,13 +35,12 @@ class DecodedGroups:
         self._ledger: Ledger | None = None
         self._spill: SpillStore | None = None
         self._spilled: SpilledRows | None = None
-        self._on_disk: set[int] = set()
-
-    def __reduce__(self) -> Any:
-        return DecodedGroups, (self._starts, self._pieces)
+        self._on_disk: dict[int, int] = {}  # By group, where its rows begin.
+        self._filled = 0  # Where the next group's would, so that the file has no holes.
 
     def within(self, setup: Setup) -> Lease:
         """The budget of whoever reads now. What was kept for somebody before counts in it from now on."""
+        setup.spill.reads(self)
         with self._lock:
             self._spill = setup.spill
             if self._ledger is not setup.ledger:
@@ -49,8 +50,12 @@ class DecodedGroups:
             assert self._lease is not None
             return self._lease
 
-    def gather(self, rows: Indices) -> Block:
-        """These rows, which come in ascending order."""
+    def on_disk_beside(self, store: SpillStore) -> int:
+        """Of the files of the iteration that was the first to have no room."""
+        return 0 if self._spilled is None else self._spilled.on_disk_beside(store)
+
+    def gather(self, rows: Indices, pieces: Pieces) -> Block:
+        """These rows, which come in ascending order, by what decodes the groups of them that are not there yet."""
         groups = np.searchsorted(self._starts, rows, "right") - 1
         needed, first = np.unique(groups, return_index=True)
         bounds = [*first.tolist(), len(rows)]
@@ -58,19 +63,19 @@ class DecodedGroups:
             blocks: list[Block] = []
             for i, group in enumerate(needed.tolist()):
                 if group not in self._kept and group not in self._on_disk:
-                    self._decode(group)
-                mine = rows[bounds[i] : bounds[i + 1]]
+                    self._decode(group, pieces)
+                mine = rows[bounds[i] : bounds[i + 1]] - self._starts[group]
                 if group in self._on_disk:
                     assert self._spilled is not None
-                    blocks.append(self._spilled.take(mine))
+                    blocks.append(self._spilled.take(mine + self._on_disk[group]))
                 else:
-                    blocks += _picked(*self._kept[group], mine - self._starts[group])
+                    blocks += _picked(*self._kept[group], mine)
         return concat_blocks(blocks)
 
-    def _decode(self, group: int) -> None:
+    def _decode(self, group: int, pieces: Pieces) -> None:
         blocks: list[Block] = []
-        size, at = 0, int(self._starts[group])
-        for block in self._pieces(group):
+        size, at = 0, self._filled
+        for block in pieces(group):
             if size >= 0 and self._granted(self._bytes + size + block.nbytes):
                 blocks.append(block)
                 size += block.nbytes
@@ -80,7 +85,7 @@ class DecodedGroups:
             blocks, size = [], -1
             at = self._to_disk(block, at)
         if size < 0:
-            self._on_disk.add(group)
+            self._on_disk[group], self._filled = self._filled, at
             self._granted(self._bytes)
         else:
             self._bytes += size
@@ -94,7 +99,14 @@ class DecodedGroups:
     def _to_disk(self, block: Block, at: int) -> int:
         if self._spilled is None:
             self._spilled = SpilledRows(self._spill or SpillStore())
-        self._spilled.put(np.arange(at, at + block.rows), block)
+        try:
+            self._spilled.put(np.arange(at, at + block.rows), block)
+        except SpillError:
+            # Whoever is to make do without these rows needs no others, and somebody else may need the room.
+            spilled, self._spilled = self._spilled, None
+            self._on_disk, self._filled = {}, 0
+            spilled.close()
+            raise
         return at + block.rows
 
 

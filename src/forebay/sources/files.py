@@ -4,6 +4,7 @@ import os
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
 from contextlib import closing
+from copy import copy
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, ClassVar
@@ -124,10 +125,12 @@ class FilesNode(Skips):
     def indexes(self) -> "tuple[FileIndex, ...] | None":
         """Those of all files, if every one has one."""
         found = []
+        # An index that led back here would be freed by the garbage collector alone, with all rows that it keeps.
+        alike = copy(self)
         for path in self.files:
             version = local_version(path)
             try:
-                index = self.index(path)
+                index = alike.index(path)
             except FileError as error:
                 raise error.read_by(str(self.site)) from error
             if index is None:

@@ -5,7 +5,6 @@ around each one touched: a shuffled pass over a file soon counts as having all o
 itself go through the same page cache and leave nothing behind.
 """
 
-import mmap
 import os
 import sys
 import weakref
@@ -23,6 +22,7 @@ from forebay.block import Column, Indices, column_from_array
 from forebay.block.aligned import aligned_empty
 from forebay.block.dense import Dense
 from forebay.errors import DataError, FileError
+from forebay.plan.mapping import mapped_at, memory_map, root_of
 from forebay.sources.strided import read_strided
 
 _SAMPLED_ROWS = 256
@@ -68,6 +68,8 @@ class FileRows(MappedRows):
         # Of one row; `array[0]` would read it if it is a number.
         self._whole = array[:1].flags.c_contiguous
         self._close = weakref.finalize(self, os.close, file)
+        # At the interpreter's end the system closes it: iterators that are closed after it may still read here.
+        self._close.atexit = False
 
     def gather(self, indices: Indices) -> Column:
         """With one read for each, where they lie in one piece."""
@@ -136,7 +138,7 @@ class Mapping(MappedRows):
     def __init__(self, array: NDArray[Any], mapped: "np.memmap[Any, Any]") -> None:
         self._array = array
         self._path = str(mapped.filename or "a mapped file")
-        root, self._pages = _root(mapped)
+        root, self._pages = root_of(mapped)
         # Where the bytes of the first row end in the file.
         inside = sum(max(0, stride * (size - 1)) for stride, size in zip(array.strides[1:], array.shape[1:]))
         self._end = root.offset + array.ctypes.data - root.ctypes.data + inside + array.itemsize
@@ -165,19 +167,18 @@ def _file_behind(array: NDArray[Any], mapped: "np.memmap[Any, Any]") -> FileRows
     """None if the file cannot be read in place of the mapping. Private maps hold writes that the file does not."""
     if mapped.mode not in ("r", "r+", "w+") or not isinstance(mapped.filename, (str, os.PathLike)):
         return None
-    found = _mapped_at(array.ctypes.data)
-    if found is None:
+    piece = mapped_at(array.ctypes.data)
+    if piece is None:
         return None
-    offset, inode = found
     try:
         file = os.open(mapped.filename, os.O_RDONLY | os.O_CLOEXEC)
     except OSError:
         return None
-    if os.fstat(file).st_ino != inode:
+    if os.fstat(file).st_ino != piece.inode:
         # The name stands for another file by now; the mapping still has the old one.
         os.close(file)
         return None
-    return FileRows(file, os.fspath(mapped.filename), offset, array)
+    return FileRows(file, os.fspath(mapped.filename), piece.place(array.ctypes.data), array)
 
 
 def column_of_file(rows: NDArray[Any], name: str) -> Column:
@@ -191,33 +192,3 @@ def column_of_file(rows: NDArray[Any], name: str) -> Column:
 
 def _shorter(path: str) -> DataError:
     return DataError(f"{path} has become shorter than it was when the dataset was made")
-
-
-def memory_map(array: Any) -> "np.memmap[Any, Any] | None":
-    """The memmap behind an array, if its memory is that of a file."""
-    while isinstance(array, np.ndarray):
-        if isinstance(array, np.memmap):
-            return array if isinstance(_root(array)[1], mmap.mmap) else None
-        array = array.base
-    return None
-
-
-def _root(array: Any) -> tuple[Any, Any]:
-    """The array that others are views of, and what its memory belongs to."""
-    while isinstance(array.base, np.ndarray):
-        array = array.base
-    return array, array.base
-
-
-def _mapped_at(address: int) -> tuple[int, int] | None:
-    """Offset in the file, and inode of the file, that is mapped at an address of this process; None if unknown."""
-    try:
-        with open("/proc/self/maps") as lines:
-            for line in lines:
-                span, _, offset, _, inode, *_ = line.split(maxsplit=5)
-                low, high = (int(bound, 16) for bound in span.split("-"))
-                if low <= address < high:
-                    return (int(offset, 16) + address - low, int(inode)) if int(inode) else None
-    except OSError:
-        return None
-    return None

@@ -22,10 +22,11 @@ from forebay.block.dense import Dense
 from forebay.block.objects import Objects
 from forebay.errors import PlanError
 from forebay.plan.fingerprint import digest
+from forebay.plan.mapping import memory_map
 from forebay.plan.node import Build, Node
 from forebay.plan.text import brief_parts, exact
 from forebay.run import Access, Operator, ReadRows, Setup
-from forebay.sources.mapped import MappedRows, memory_map
+from forebay.sources.mapped import MappedRows
 from forebay.sources.misuse import as_column_data, check_not_mixed, misfit_in
 
 

@@ -23,6 +23,7 @@ from forebay.plan.check import flag
 from forebay.plan.node import Holding, Sizes
 from forebay.run import Setup
 from forebay.run.spill_room import SpillStore
+from forebay.run.spilled_rows import most_spilled
 from forebay.sources.by_column import group_within
 from forebay.sources.decoded import DECODED_SHARE, DecodedGroups
 from forebay.sources.files import FileIndex, FileRows, FilesNode
@@ -98,8 +99,15 @@ class Tables(FilesNode):
             return super().holds(sizes)
         total = sizes.rows * sizes.element
         kept = min(total, sizes.setup.ledger.budget // DECODED_SHARE)
-        why = "row groups are decoded once: a quarter of the budget in memory, the rest on disk"
-        return Holding(kept + 2 * sizes.block, why, total - kept)
+        row = sizes.look()
+        if kept == total or row is None:
+            return Holding(kept + 2 * sizes.block, "row groups are decoded once, and kept")
+        why = "row groups are decoded once: up to a quarter of the budget in memory, the others on disk"
+        # A group is kept as a whole, so that all of it may go there; and every row has its slot. While a group is
+        # decoded column by column, its columns are there as well, with what Arrow puts around them.
+        group = max((index.largest_group for index in self.indexes or () if isinstance(index, TableIndex)), default=0)
+        columns = group * sizes.element * 5 // 4
+        return Holding(kept + 2 * sizes.block, why, most_spilled(row, sizes.rows, sizes.rows) + columns)
 
     def open(self, path: str, at: Any, lease: Lease, setup: Setup) -> FileRows:
         """From a place on."""
@@ -244,7 +252,7 @@ class TableIndex(FileIndex):
         self.length = int(self._starts[-1])
         self._lock = Lock()
         self._streams: OrderedDict[int, TableRows] = OrderedDict()
-        self._decoded = DecodedGroups(self._starts, self._pieces)
+        self._decoded = DecodedGroups(self._starts)
         # Those of whoever reads now.
         self._ledger: Ledger | None = None
         self._spill = SpillStore()
@@ -264,6 +272,11 @@ class TableIndex(FileIndex):
             else:
                 merged = {path: merged[path] or here for path, here in index._nulls.items() if path in merged}
         return self._form.specs(self._schema, merged)
+
+    @property
+    def largest_group(self) -> int:
+        """Rows that are decoded together at most."""
+        return int(np.diff(self._starts).max(initial=0))
 
     def within(self, setup: Setup) -> list[Lease]:
         """What groups that are kept may take up."""
@@ -303,7 +316,7 @@ class TableIndex(FileIndex):
 
     def gather(self, rows: Indices) -> Block:
         """From decoded groups."""
-        return self._decoded.gather(rows)
+        return self._decoded.gather(rows, self._pieces)
 
     def _pieces(self, group: int) -> Iterator[Block]:
         file, lease = self._opened(), self._lease()

@@ -64,6 +64,8 @@ class StoredFile(Source):
         except OSError as error:
             raise DataError(f"{path} cannot be read: {error}") from error
         self._close = weakref.finalize(self, os.close, self._file)
+        # At the interpreter's end the system closes it: iterators that are closed after it may still read here.
+        self._close.atexit = False
         check_size(path, info, os.fstat, self._file)
         found = os.fstat(self._file)
         self.identity = (found.st_dev, found.st_ino, found.st_mtime_ns)

@@ -15,6 +15,7 @@ from collections.abc import Callable
 from functools import cache
 
 from forebay.errors import DataError, PlanError
+from forebay.full_disk import not_written
 from forebay.storage.input_file import is_url
 from forebay.storage.manifest import is_saved_dataset
 from forebay.storage.side_files import unfinished_prefix
@@ -71,7 +72,7 @@ class NewFolder:
             self.data = os.path.join(self._own, "data")
             os.mkdir(self.data)
         except OSError as error:
-            raise DataError(f"{call}({path!r}): cannot write there: {error}") from error
+            raise DataError(f"{call}({path!r}): cannot write there: {not_written(error, path)}") from error
 
     def check_target(self) -> None:
         """PlanError if something stands there that is not to be replaced."""
@@ -99,7 +100,9 @@ class NewFolder:
                 break
             except OSError as error:
                 if error.errno not in (errno.ENOTEMPTY, errno.EEXIST):
-                    raise DataError(f"{self._call}({self.path!r}): cannot put it there: {error}") from error
+                    raise DataError(
+                        f"{self._call}({self.path!r}): cannot put it there: {not_written(error, self.path)}"
+                    ) from error
             self.check_target()
             if exchange(self.data, self.path):
                 break

@@ -6,6 +6,7 @@ import zlib
 from typing import IO, Any
 
 from forebay.errors import FileError, PlanError
+from forebay.full_disk import is_full, not_written
 from forebay.remote_run import check_allowed
 from forebay.storage.connect import connect
 from forebay.storage.inflate import WBITS
@@ -22,6 +23,12 @@ def check_folder_of(path: str) -> None:
     folder = os.path.dirname(path)
     if folder and not is_url(path) and not os.path.isdir(folder):
         raise FileError(path, f"there is no folder {folder}; make it first, or name another")
+
+
+def _not_written(path: str, error: Exception) -> FileError:
+    if isinstance(error, OSError) and is_full(error) and not is_url(path):
+        return FileError(path, not_written(error, path))
+    return file_error(path, error)
 
 
 class OutputFile:
@@ -49,7 +56,7 @@ class OutputFile:
             return open(self._temporary, "wb")
         except (OSError, ValueError) as error:
             self._release()
-            raise file_error(self.path, error) from error
+            raise _not_written(self.path, error) from error
 
     def _open_remote(self) -> IO[bytes]:
         self._system, self._name = connect(self.path)
@@ -62,7 +69,7 @@ class OutputFile:
             ) from error
         except Exception as error:
             # File systems raise what their libraries raise.
-            raise file_error(self.path, error) from error
+            raise _not_written(self.path, error) from error
 
     @property
     def temporary(self) -> str | None:
@@ -81,7 +88,7 @@ class OutputFile:
         try:
             self._file.write(data if self._compressor is None else self._compressor.compress(data))
         except Exception as error:
-            raise file_error(self.path, error) from error
+            raise _not_written(self.path, error) from error
 
     def flush(self) -> None:
         """Have everything so far in the file, where others can read it."""
@@ -92,7 +99,7 @@ class OutputFile:
                 self._file.write(self._compressor.flush(zlib.Z_SYNC_FLUSH))
             self._file.flush()
         except Exception as error:
-            raise file_error(self.path, error) from error
+            raise _not_written(self.path, error) from error
 
     def finish(self) -> None:
         """Write what is left, under the temporary name still."""
@@ -104,7 +111,7 @@ class OutputFile:
                 if self._compressor is not None:
                     file.write(self._compressor.flush())
         except Exception as error:
-            raise file_error(self.path, error) from error
+            raise _not_written(self.path, error) from error
 
     def close(self) -> None:
         """Finish it and give it its name."""
@@ -113,7 +120,7 @@ class OutputFile:
             try:
                 os.replace(self._temporary, self.path)
             except OSError as error:
-                raise file_error(self.path, error) from error
+                raise _not_written(self.path, error) from error
         self._kept = True
         self._release()
 

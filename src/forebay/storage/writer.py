@@ -9,6 +9,7 @@ import numpy as np
 
 from forebay.block import Block, Column, Indices, RowError, Structure, TensorSpec, concat_blocks, flatten
 from forebay.errors import DataError, PlanError
+from forebay.full_disk import not_written
 from forebay.ledger import Ledger
 from forebay.storage.arrow import arrow
 from forebay.storage.columns import decode
@@ -111,7 +112,9 @@ class DatasetWriter:
         return DataError(f"{self._call}(), element {element}: {text}")
 
     def _disk_error(self, error: OSError) -> DataError:
-        return DataError(f"{self._call}({self._folder.path!r}): writing failed: {error}")
+        return DataError(
+            f"{self._call}({self._folder.path!r}): writing failed: {not_written(error, self._folder.path)}"
+        )
 
     def _look(self, block: Block) -> None:
         """Keep the first blocks until enough is known of them."""
