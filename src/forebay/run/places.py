@@ -1,6 +1,5 @@
 """Where things lie in a file, for as many things as there are: their list goes to the file too when it gets long."""
 
-from array import array
 from collections.abc import Iterator
 from typing import NamedTuple, Protocol
 
@@ -32,18 +31,20 @@ class Pages(Protocol):
 
 
 _FIELDS = len(Place._fields)
-# Long enough that lists of lists stay short, and short enough (10 KiB) for a list of every part of a shuffle.
-_PAGE = 256
+# Long enough that lists of lists stay short, and short enough (1280 bytes) for a list of every part of a shuffle.
+_PAGE = 32
 
 
 class Places:
     """Places in the order in which they came. In memory are the last few, however many there are."""
 
-    __slots__ = ("_file", "_last", "_pages", "nbytes", "rows")
+    __slots__ = ("_count", "_file", "_last", "_pages", "nbytes", "rows")
 
     def __init__(self, file: Pages) -> None:
         self._file = file
-        self._last = array("q")
+        # Of one size from the first place on: a list that grows leaves holes in the heap, of every part of a shuffle.
+        self._last: NDArray[np.int64] | None = None
+        self._count = 0
         # A list like this one of where the places before those lie.
         self._pages: Places | None = None
         self.nbytes = 0
@@ -51,8 +52,8 @@ class Places:
 
     def append(self, place: Place) -> None:
         """One more. On the thread that writes to the file."""
-        self._make_room()
-        self._last.extend(place)
+        self._room()[0] = place
+        self._count += 1
         self.nbytes += place.nbytes
         self.rows += place.rows
 
@@ -61,27 +62,31 @@ class Places:
         self.nbytes += int(places[:, Place._fields.index("nbytes")].sum())
         self.rows += int(places[:, Place._fields.index("rows")].sum())
         while len(places):
-            self._make_room()
-            some = _PAGE - len(self._last) // _FIELDS
-            self._last.frombytes(places[:some].tobytes())
-            places = places[some:]
+            room = self._room()
+            some = places[: len(room)]
+            room[: len(some)] = some
+            self._count += len(some)
+            places = places[len(some) :]
 
-    def _make_room(self) -> None:
-        if len(self._last) < _PAGE * _FIELDS:
-            return
-        if self._pages is None:
-            self._pages = Places(self._file)
-        offset, checksum = self._file.put([memoryview(self._last).cast("B")])
-        self._pages.append(Place(offset, _PAGE * _FIELDS * self._last.itemsize, _PAGE, checksum, 0))
-        self._last = array("q")
+    def _room(self) -> NDArray[np.int64]:
+        """Of the last page, what has no place yet."""
+        if self._last is None:
+            self._last = np.empty((_PAGE, _FIELDS), np.int64)
+        if self._count == _PAGE:
+            if self._pages is None:
+                self._pages = Places(self._file)
+            offset, checksum = self._file.put([memoryview(self._last).cast("B")])
+            self._pages.append(Place(offset, self._last.nbytes, _PAGE, checksum, 0))
+            self._count = 0
+        return self._last[self._count :]
 
     def __iter__(self) -> Iterator[Place]:
         for page in self._pages or ():
             numbers = np.empty((page.rows, _FIELDS), np.int64)
             self._file.read_into(page.offset, numbers.reshape(-1).view(np.uint8), page.checksum)
             yield from (Place(*place) for place in numbers.tolist())
-        for start in range(0, len(self._last), _FIELDS):
-            yield Place(*self._last[start : start + _FIELDS])
+        if self._last is not None:
+            yield from (Place(*place) for place in self._last[: self._count].tolist())
 
 
 def places_array(places: Places) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
