@@ -19,7 +19,6 @@
 
 #include "bindings.hpp"
 #include "kernels.hpp"
-#include "read_together.hpp"
 
 namespace nb = nanobind;
 
@@ -134,37 +133,18 @@ void read_ranges(int file, Ints starts, Ints stops, BytesOut out) {
 }
 
 // None if the file ends before.
-nb::object read_checked(int file, std::int64_t offset, nb::object out, forebay::Errands* errands) {
+nb::object read_checked(int file, std::int64_t offset, nb::object out) {
   const Contents bytes(out, true);
   require(offset >= 0 && bytes.size() <= static_cast<std::uint64_t>(INT64_MAX - offset), "there is no such place in a file");
   std::uint32_t checksum = 0;
   int error = 0;
   {
     Released unlocked;
-    error = errands == nullptr ? forebay::read_checked(file, offset, bytes.size(), bytes.data(), &checksum)
-                               : forebay::read_checked(*errands, file, offset, bytes.size(), bytes.data(), &checksum);
+    error = forebay::read_checked(file, offset, bytes.size(), bytes.data(), &checksum);
   }
   if (error == forebay::kEndOfFile) return nb::none();
   raise_file_error(error);
   return nb::int_(checksum);
-}
-
-// (array, checksum); None if it has to be read instead.
-nb::object map_checked(int file, std::int64_t offset, std::size_t size) {
-  require(offset >= 0 && size <= static_cast<std::uint64_t>(INT64_MAX - offset), "there is no such place in a file");
-  auto mapping = std::make_unique<forebay::Mapping>();
-  std::uint32_t checksum = 0;
-  {
-    Released unlocked;
-    if (!forebay::map_checked(file, offset, size, mapping.get(), &checksum)) mapping.reset();
-  }
-  if (!mapping) return nb::none();
-  std::uint8_t* const data = mapping->data;
-  nb::capsule owner(mapping.release(), [](void* held) noexcept {
-    const std::unique_ptr<forebay::Mapping> mapping(static_cast<forebay::Mapping*>(held));
-    forebay::unmap(*mapping);
-  });
-  return nb::make_tuple(nb::ndarray<nb::numpy, std::uint8_t>(data, {size}, owner), checksum);
 }
 
 void write_rows(int file, Ints rows, Bytes values) {
@@ -298,10 +278,8 @@ NB_MODULE(_native, m) {
         "Have the disk set that part of a file aside, whose size stays as it is; whether it has.");
   m.def("free_range", &free_range, nb::arg("file"), nb::arg("offset"), nb::arg("size"),
         "Give that part of a file back to the disk; whether it could be.");
-  m.def("read_checked", &read_checked, nb::arg("file"), nb::arg("offset"), nb::arg("out"), nb::arg("errands") = nb::none(),
-        "Fill out from that place of an open file on, with the help of a thread if one is given, and return the CRC-32C of what was read; None if the file ends before.");
-  m.def("map_checked", &map_checked, nb::arg("file"), nb::arg("offset"), nb::arg("size"),
-        "Bytes of a file that are in the page cache, as an array whose changes nobody else sees, and their CRC-32C; None if they are not all there.");
+  m.def("read_checked", &read_checked, nb::arg("file"), nb::arg("offset"), nb::arg("out"),
+        "Fill out from that place of an open file on, and return the CRC-32C of what was read; None if the file ends before.");
   m.def("queued_seconds", &queued_seconds, "How long this thread could have run, had a processor been free; 0 where the system does not tell.");
   m.def("lock_wait", &lock_wait, nb::arg("nap"), nb::arg("naps"), nb::arg("thread"), nb::arg("clock"),
         "Sleep some naps without the interpreter's lock, ask for it, and return for how many seconds others kept it, for how many more no processor was free, behind how many naps the thread whose clock that is had been at work, and behind how many of these it had the lock.");

@@ -18,6 +18,7 @@
 #include "bindings.hpp"
 #include "errands.hpp"
 #include "read_ahead.hpp"
+#include "read_together.hpp"
 #include "scattering.hpp"
 
 namespace nb = nanobind;
@@ -87,6 +88,23 @@ Coming read(nb::object errands, int file, std::int64_t offset, BytesOut data, st
 std::tuple<std::size_t, std::size_t, std::size_t> wait(Coming& coming) {
   const ReadJob& job = coming.finished();
   return {job.got, job.found.rows, job.found.consumed};
+}
+
+using Checking = Handed<TogetherJob, BytesOut>;
+
+Checking read_checked(nb::object errands, int file, std::int64_t offset, BytesOut out) {
+  require(offset >= 0 && out.size() <= static_cast<std::uint64_t>(INT64_MAX - offset), "there is no such place in a file");
+  auto job = std::make_shared<TogetherJob>(file, offset, out.size(), out.data());
+  return Checking(std::move(errands), std::move(job), out);
+}
+
+// None if the file ends before.
+nb::object checked(Checking& checking) {
+  std::uint32_t checksum = 0;
+  const int error = checking.finished(kPatience, [](TogetherJob& job) { job.help(); }).result(&checksum);
+  if (error == kEndOfFile) return nb::none();
+  raise_file_error(error);
+  return nb::int_(checksum);
 }
 
 using Arranging = Handed<ArrangeJob, Ints, Ints, Ints, Ints, std::vector<BytesOut>, IntsOut>;
@@ -232,6 +250,8 @@ void close_file(Errands& errands, int file) {
 void bind_errands(nb::module_& m) {
   nb::class_<Coming>(m, "Coming", "A stretch of a file that is on its way.")
       .def("wait", &wait, "How many bytes came, how many records are in all of them, and how many bytes these take.");
+  nb::class_<Checking>(m, "Checking", "A stretch of a file that is on its way, and its checksum.")
+      .def("wait", &checked, "Help until it has come, and return the CRC-32C of it; None if the file ends before.");
   nb::class_<Arranging>(m, "Arranging", "Rows that are being read and put in order.")
       .def("wait", &arranged, "Help until that has been done. EOFError if the file is too short.");
   nb::class_<Scatter>(m, "Scattering", "Rows on their way to buckets of a file, which their words name.")
@@ -247,6 +267,8 @@ void bind_errands(nb::module_& m) {
       .def(nb::init<>())
       .def("read", &read, nb::arg("file"), nb::arg("offset"), nb::arg("data").noconvert(), nb::arg("held"), nb::arg("starts").noconvert(), nb::arg("stops").noconvert(),
            "Have data[held:] read from there on, and starts and stops of the TFRecords in data filled in.")
+      .def("read_checked", &read_checked, nb::arg("file"), nb::arg("offset"), nb::arg("out").noconvert(),
+           "Have out filled from that place of a file on. The file has to stay open until that has been waited for.")
       .def("read_arranged", &read_arranged, nb::arg("file"), nb::arg("direct"), nb::arg("far"), nb::arg("starts").noconvert(), nb::arg("rows").noconvert(), nb::arg("widths").noconvert(), nb::arg("offsets").noconvert(), nb::arg("known"), nb::arg("skipped"), nb::arg("blocks"), nb::arg("block_rows"), nb::arg("checksums").noconvert(),
            "Have pieces of a file read, past the page cache where they are far, each the words of its rows and behind them the values of every column of these widths, and the rows put into blocks in the order of their words, whose first bits are known, without those that are skipped; the CRC-32C of each piece to checksums.")
       .def("close", &close_file, nb::arg("file"), "Have a file closed.")

@@ -20,6 +20,7 @@ namespace {
 
 using forebay::Errands;
 using forebay::ReadJob;
+using forebay::TogetherJob;
 
 constexpr std::size_t kSize = 1 << 16;
 constexpr std::size_t kRecord = 1000;
@@ -67,7 +68,11 @@ bool is_used(Errands& ahead, int file, bool stops) {
 bool is_read_together(Errands& ahead, int file, const std::vector<std::uint8_t>& data) {
   std::vector<std::uint8_t> out(data.size());
   std::uint32_t checksum = 0;
-  const int error = forebay::read_checked(ahead, file, 0, out.size(), out.data(), &checksum);
+  const auto job = std::make_shared<TogetherJob>(file, 0, out.size(), out.data());
+  ahead.add(job);
+  job->help();
+  while (!ahead.finish(*job, std::chrono::milliseconds(1))) continue;
+  const int error = job->result(&checksum);
   return error == 0 && out == data && checksum == forebay::crc32c(data.data(), data.size());
 }
 

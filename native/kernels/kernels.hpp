@@ -82,20 +82,6 @@ bool allocate_ahead(int file, std::int64_t offset, std::int64_t size);
 // Gives the disk that part of a file back, of which whole pages read as zeros from now on. False if it could not.
 bool free_range(int file, std::int64_t offset, std::int64_t size);
 
-// Bytes of a file where the system has them, for this process alone: who writes to them writes to copies of their pages.
-struct Mapping {
-  void* pages;
-  std::size_t bytes;
-  std::uint8_t* data;
-};
-
-// Maps `size` bytes from `offset`, which is not negative, on and takes their CRC-32C: half the time of a read, since
-// nothing is copied. They are read into the page cache first if they are not there. False if that cannot be done, or
-// the page cache has no room for all of them: of disks that fail, mappings tell by a signal. As they would of a file that
-// gets shorter, so this is for files that nobody else can reach.
-bool map_checked(int file, std::int64_t offset, std::size_t size, Mapping* out, std::uint32_t* checksum);
-void unmap(const Mapping& mapping) noexcept;
-
 // Nanoseconds in which the calling thread could have run, had a processor been free; 0 where the system does not tell.
 std::int64_t queued_nanoseconds();
 

@@ -1,8 +1,6 @@
 #include "read_together.hpp"
 
 #include <algorithm>
-#include <chrono>
-#include <memory>
 
 #include "crc32c.hpp"
 #include "kernels.hpp"
@@ -11,9 +9,6 @@ namespace forebay {
 namespace {
 
 constexpr std::size_t kPiece = std::size_t{1} << 19;
-// Less is read before a thread has woken up.
-constexpr std::size_t kLeast = std::size_t{1} << 20;
-constexpr std::chrono::milliseconds kPatience{100};
 
 }  // namespace
 
@@ -36,16 +31,6 @@ int TogetherJob::result(std::uint32_t* checksum) const {
     *checksum = crc32c_joined(*checksum, pieces_[i].checksum, std::min(kPiece, size_ - i * kPiece));
   }
   return 0;
-}
-
-int read_checked(Errands& errands, int file, std::int64_t offset, std::size_t size, std::uint8_t* out,
-                 std::uint32_t* checksum) {
-  if (size < kLeast) return read_checked(file, offset, size, out, checksum);
-  const auto job = std::make_shared<TogetherJob>(file, offset, size, out);
-  errands.add(job);
-  job->help();
-  while (!errands.withdraw(*job)) errands.finish(*job, kPatience);
-  return job->result(checksum);
 }
 
 }  // namespace forebay

@@ -1,4 +1,4 @@
-// A stretch of a file that two threads read together.
+// A stretch of a file that a thread begins to read, and whoever asks for it helps with.
 #pragma once
 
 #include <atomic>
@@ -36,9 +36,5 @@ class TogetherJob : public Job {
   };
   std::vector<Piece> pieces_;
 };
-
-// As read_checked, with the help of that thread if there is much to read.
-int read_checked(Errands& errands, int file, std::int64_t offset, std::size_t size, std::uint8_t* out,
-                 std::uint32_t* checksum);
 
 }  // namespace forebay

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from forebay._native import Errands, crc32c, map_checked, read_checked
+from forebay._native import Errands, crc32c, read_checked
 from forebay.block import Block, Column, RowBuilder
 from forebay.run.packed import Packing, pack, unpack
 from forebay.storage.checked import checksum
@@ -71,43 +71,6 @@ def test_what_is_read_is_checked(file: int, size: int) -> None:
         out = np.zeros(size, np.uint8)
         assert read_checked(file, offset, out) == crc32c(DATA[offset : offset + size], portable=True)
         assert np.array_equal(out, DATA[offset : offset + size])
-
-
-@pytest.mark.parametrize("size", [1, 4095, 4096, PIECE + 12_345])
-def test_what_the_system_has_in_memory_is_checked_where_it_is(file: int, size: int) -> None:
-    for offset in (0, 64, 4096, 1001):
-        os.pread(file, offset + size + 1, 0)
-        found = map_checked(file, offset, size)
-        assert found is not None
-        data, checksum = found
-        assert checksum == crc32c(DATA[offset : offset + size], portable=True)
-        assert np.array_equal(data, DATA[offset : offset + size])
-        data[:] = 7
-        assert os.pread(file, size, offset) == DATA[offset : offset + size].tobytes()
-    assert (data == 7).all()
-
-
-def test_what_is_not_there_is_not_mapped(file: int, tmp_path: Path) -> None:
-    assert map_checked(file, len(DATA) - 5, 6) is None
-    assert map_checked(file, len(DATA) + 1, 1) is None
-    assert map_checked(file, 0, 0) is None
-    unreadable = os.open(tmp_path / "data", os.O_WRONLY)
-    try:
-        assert map_checked(unreadable, 0, 10) is None
-    finally:
-        os.close(unreadable)
-    with pytest.raises(ValueError, match="no such place"):
-        map_checked(file, -1, 10)
-
-
-def test_what_is_not_in_memory_is_read_first(file: int) -> None:
-    for offset in (0, 4096, 1001):
-        os.fsync(file)
-        os.posix_fadvise(file, 0, 0, os.POSIX_FADV_DONTNEED)
-        found = map_checked(file, offset, len(DATA) - offset)
-        assert found is not None
-        assert found[1] == crc32c(DATA[offset:], portable=True)
-        assert np.array_equal(found[0], DATA[offset:])
 
 
 def test_other_memory_is_read_into(file: int) -> None:
@@ -187,7 +150,7 @@ def test_columns_that_do_not_lie_in_their_bytes_are_refused() -> None:
             unpack(packing, rows, some, begin)
 
 
-@pytest.mark.parametrize("size", [0, 1, (1 << 20) - 1, 1 << 20, (1 << 20) + 1, (1 << 21) + 8191, PIECE + 5])
+@pytest.mark.parametrize("size", [0, 1, (1 << 19) - 1, 1 << 19, (1 << 20) + 1, (1 << 21) + 8191, PIECE + 5])
 @pytest.mark.parametrize("offset", [0, 4099])
 def test_two_threads_read_what_one_does(tmp_path: Path, size: int, offset: int) -> None:
     (tmp_path / "file").write_bytes(DATA)
@@ -197,8 +160,10 @@ def test_two_threads_read_what_one_does(tmp_path: Path, size: int, offset: int) 
         # Whoever comes late, or not at all.
         for _ in range(20):
             out[:] = 0
-            assert read_checked(file.fileno(), offset, out, errands) == crc32c(DATA[offset : offset + size])
+            coming = errands.read_checked(file.fileno(), offset, out)
+            assert coming.wait() == crc32c(DATA[offset : offset + size])
             assert np.array_equal(out, DATA[offset : offset + size])
+            assert coming.wait() == crc32c(DATA[offset : offset + size])
     errands.stop()
 
 
@@ -206,8 +171,24 @@ def test_two_threads_that_come_to_the_end_of_a_file_tell(tmp_path: Path) -> None
     (tmp_path / "file").write_bytes(DATA[: 3 << 20])
     errands = Errands()
     with (tmp_path / "file").open("rb") as file:
-        assert read_checked(file.fileno(), 5, np.zeros(3 << 20, np.uint8), errands) is None
+        assert errands.read_checked(file.fileno(), 5, np.zeros(3 << 20, np.uint8)).wait() is None
+        with pytest.raises(ValueError, match="no such place"):
+            errands.read_checked(file.fileno(), -1, np.zeros(8, np.uint8))
+    closed = errands.read_checked(file_number_of_nothing(), 0, np.zeros(8, np.uint8))
+    with pytest.raises(OSError, match="Bad file descriptor"):
+        closed.wait()
     errands.stop()
+
+
+def test_what_is_not_waited_for_is_let_go_of(tmp_path: Path) -> None:
+    (tmp_path / "file").write_bytes(DATA)
+    errands = Errands()
+    with (tmp_path / "file").open("rb") as file:
+        for _ in range(50):
+            errands.read_checked(file.fileno(), 0, np.zeros(len(DATA), np.uint8))
+        last = errands.read_checked(file.fileno(), 0, np.zeros(len(DATA), np.uint8))
+        errands.stop()
+        assert last.wait() == crc32c(DATA)
 
 
 def test_a_forked_process_reads_by_itself(tmp_path: Path) -> None:
@@ -215,13 +196,18 @@ def test_a_forked_process_reads_by_itself(tmp_path: Path) -> None:
     errands = Errands()
     out = np.zeros(PIECE, np.uint8)
     with (tmp_path / "file").open("rb") as file:
-        expected = read_checked(file.fileno(), 0, out, errands)
+        expected = errands.read_checked(file.fileno(), 0, out).wait()
         child = os.fork()
         if child == 0:
-            found = read_checked(file.fileno(), 0, out, errands)
+            found = errands.read_checked(file.fileno(), 0, out).wait()
             errands.settle()
             errands.close(file.fileno())
             os._exit(0 if found == expected else 1)
         assert os.waitpid(child, 0)[1] == 0
-        assert read_checked(file.fileno(), 0, out, errands) == expected
+        assert errands.read_checked(file.fileno(), 0, out).wait() == expected
     errands.stop()
+
+
+def file_number_of_nothing() -> int:
+    """The number of a file that is closed, and that no other will get meanwhile."""
+    return 1 << 20

@@ -253,8 +253,10 @@ def test_the_forecast_knows_caches_batches_slots_and_processes() -> None:
     dataset = dataset.map(lambda x: x, num_parallel_calls=1, executor="process").batch(200)
     report = dataset.with_options(fb.Options(memory=budget)).memory_report()
     steps = {step.step.partition("(")[0]: step for step in report.steps}
-    # 8 MB of rows: all of them at first, then half of the budget.
-    assert steps["cache"].memory == (budget // 2,) * 3
+    # 8 MB of rows: half of the budget, and a few blocks that are on their way from the disk.
+    held = steps["cache"].memory
+    assert held == held[:1] * 3
+    assert budget // 2 < held[0] < 0.6 * budget
     # Other steps may leave it less than that.
     assert steps["cache"].disk == (8_500_000, 85_000_000, 850_000_000)
     assert steps["batch"].memory == (3 * 200 * 8000,) * 3

@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from forebay._native import Errands
 from forebay.block import START, Block, Cursor, concat_blocks
 from forebay.digests import blake2b
 from forebay.errors import DataError, PlanError, SpillError
@@ -21,6 +20,7 @@ from forebay.run.cached_folder import FolderContent
 from forebay.run.cached_memory import SHARE, TOLD_PART, MemoryContent
 from forebay.run.cached_others import unrelated
 from forebay.run.cached_record import check_codec
+from forebay.run.stretches import Stretches
 from forebay.run.waiting import most_waiting
 
 # Whatever the epoch of those who read it: that is what makes it one and the same in every run.
@@ -125,18 +125,21 @@ class Cache(Node):
         return self.input.cardinality()
 
     def holds(self, sizes: Sizes) -> Holding:
-        """Its part of the budget, and the rest on disk."""
+        """Its part of the budget, and the rest on disk. There, blocks are written and read some at a time."""
         total = None if sizes.rows is None else sizes.rows * sizes.element
+        record = most_waiting(sizes.setup)
         if self.filename:
-            return Holding(2 * sizes.block, "a block in hand and one in the making; the rest is in files", total)
+            return Holding(2 * record, "blocks in hand and as many on their way; the rest is in files", total)
         most = int(SHARE * sizes.setup.ledger.budget)
         if total is None:
-            return Holding(most, "up to half of the budget; the rest goes to disk, once", None)
-        if total <= most - most_waiting(sizes.setup):
+            return Holding(
+                most + record, "up to half of the budget, and blocks on their way; the rest goes to disk, once", None
+            )
+        if total <= most - record:
             return Holding(total, "all elements")
         # Other steps may have filled the budget before.
-        why = "half of the budget, less if others need it; the rest goes to disk, once"
-        return Holding(min(total, most), why, total + total // TOLD_PART)
+        why = "half of the budget, less if others need it, and blocks on their way; the rest goes to disk, once"
+        return Holding(min(total, most) + record, why, total + total // TOLD_PART)
 
     def lower(self, setup: Setup, build: Build) -> Operator:
         """The input runs in order, so that what is kept does not depend on who was faster."""
@@ -164,7 +167,8 @@ class _Cache(Operator):
         self._told = self._told_unmended = False
         self._hold = self._content.enter(self, setup)
         self._lease = setup.ledger.lease(str(node.site))
-        self._errands = Errands()
+        # One for rows that wait to be written, one for rows that are on their way from a file.
+        self._stretches = Stretches(self._lease.beside())
         self._row = 0
         self._at = START
         self._computing = False
@@ -211,7 +215,7 @@ class _Cache(Operator):
         if self._row >= self._content.rows:
             self._content.refresh()
         try:
-            return self._content.read(self._row, self._layout, self._errands)
+            return self._content.read(self._row, self._layout, self._stretches)
         except Damaged as damage:
             return self._mended(damage)
 
@@ -267,7 +271,7 @@ class _Cache(Operator):
     def close(self) -> None:
         """What was kept stays."""
         super().close()
-        self._errands.stop()
+        self._stretches.stop()
         self._content.leave(self)
         self._lease.release()
 

@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from forebay._native import Errands
 from forebay.block import START, Block, Column, Cursor
 from forebay.run.operator import Operator, Setup
+from forebay.run.stretches import Stretches
 
 # A column may hold on to a little more memory than its rows take; beyond this part, a copy is cheaper.
 _MOST_WASTE = 1.25
@@ -70,10 +70,10 @@ class Content(ABC):
         return True
 
     @abstractmethod
-    def read(self, row: int, layout: str, errands: Errands) -> Block | None:
+    def read(self, row: int, layout: str, stretches: Stretches) -> Block | None:
         """Rows from that one on; None if they are not there (any more), Damaged if they are not whole.
 
-        A thread that runs `errands` helps where much is read from files.
+        What is in files comes by `stretches`, and what is behind it is on its way then.
         """
 
     @abstractmethod

@@ -17,7 +17,6 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from forebay._native import Errands
 from forebay.block import START, Block, Cursor
 from forebay.errors import ForebayError, SpillError
 from forebay.full_disk import is_full, refusal, room
@@ -26,6 +25,7 @@ from forebay.run.cached_others import ENDINGS, LOCK, Origin, Others
 from forebay.run.cached_record import Decoder, Record, describe, encode
 from forebay.run.files import OpenFile, sync_folder
 from forebay.run.operator import Setup
+from forebay.run.stretches import Stretch, Stretches
 from forebay.run.waiting import Waiting
 
 
@@ -133,16 +133,19 @@ class FolderContent(Content):
 
     # Reading.
 
-    def read(self, row: int, layout: str, errands: Errands) -> Block | None:
+    def read(self, row: int, layout: str, stretches: Stretches) -> Block | None:
         """From the file, in memory of its own."""
         with self._mutex:
             if row >= self.rows or self._file is None:
                 return None
             if row >= self._written:
                 return self._waiting.read(row, layout)
-            record = self._records[bisect_right(self._starts, row) - 1]
+            number = bisect_right(self._starts, row)
+            record = self._records[number - 1]
             file = self._file
-        block = self._decoder.block(file, record, errands)
+            then = _payload(file, self._records[number]) if number < len(self._records) else None
+        payload, found = stretches.read(_payload(file, record), record.checksum, then)
+        block = self._decoder.block(record, payload) if found == record.checksum else None
         cursor = fitting(record.cursor, record.layout, layout, record.row)
         if block is None:
             raise Damaged(record.row, record.stop, cursor)
@@ -362,6 +365,10 @@ class FolderContent(Content):
             self._committed = True
             self._waiting.clear()
             self.rest()
+
+
+def _payload(file: OpenFile, record: Record) -> Stretch:
+    return Stretch(file, file.number, record.end - record.payload, record.payload)
 
 
 def _stamp(path: Path) -> tuple[int, int, int] | None:

@@ -7,7 +7,6 @@ from bisect import bisect_right
 from dataclasses import dataclass
 from typing import Any
 
-from forebay._native import Errands
 from forebay.block import START, Block, Cursor, RowError, concat_blocks
 from forebay.ledger import Lease, Ledger
 from forebay.run.cached import Content, compact, fitting, shared
@@ -15,6 +14,7 @@ from forebay.run.operator import Operator, Setup
 from forebay.run.places import Place
 from forebay.run.spill import SpillFile
 from forebay.run.spill_room import SpillStore
+from forebay.run.stretches import Stretch, Stretches
 from forebay.run.waiting import Waiting, most_waiting
 
 # Of the budget; the other steps have to live too.
@@ -60,6 +60,13 @@ class _OnDisk:
     def files(self) -> list[SpillFile]:
         """Each of them once."""
         return list({id(file): file for file, _ in self._sources}.values())
+
+    def following(self, number: int, start: int) -> Stretch | None:
+        """Where the record behind that one is, if it begins with the row `start`."""
+        if number + 1 >= len(self.starts) or self.starts[number + 1] != start:
+            return None
+        place, file, _ = self.record(number + 1)
+        return file.stretch(place)
 
     def record(self, number: int) -> tuple[Place, SpillFile, str]:
         """Where it is, in which file, and the layout that its cursor belongs to."""
@@ -127,7 +134,7 @@ class MemoryContent(Content):
             if lease is not None:
                 lease.note(self._held)
 
-    def read(self, row: int, layout: str, errands: Errands) -> Block | None:
+    def read(self, row: int, layout: str, stretches: Stretches) -> Block | None:
         """A view of what is in memory, or a block read from the file."""
         with self._lock:
             if row >= self.rows:
@@ -141,7 +148,8 @@ class MemoryContent(Content):
                 start, known, block = self._kept[kept].start, self._kept[kept].layout, self._kept[kept].block
                 return block.at(fitting(block.cursor, known, layout, start)).slice(row - start, block.rows)
             place, file, known = self._written.record(written)
-        block = file.read(place, shared=True)
+            then = self._written.following(written, start + place.rows)
+        block = file.read_next(place, stretches, then)
         return block.at(fitting(block.cursor, known, layout, start)).slice(row - start, block.rows)
 
     def add(self, row: int, block: Block, layout: str, setup: Setup) -> Block:

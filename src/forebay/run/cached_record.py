@@ -14,13 +14,12 @@ from typing import Any
 
 import numpy as np
 
-from forebay._native import Errands
 from forebay.block import Block, Cursor, Structure
-from forebay.block.aligned import ALIGN, aligned_empty
+from forebay.block.aligned import ALIGN
 from forebay.errors import DataError, PlanError
 from forebay.run.files import OpenFile
 from forebay.run.packed import Packing, pack, padded, unpack, whole
-from forebay.storage.checked import checksum, read_checked
+from forebay.storage.checked import checksum
 
 HEADER = struct.Struct("<8sQQQ")
 """Magic, checksum of the rest of the header and of the description, bytes of the description and of the payload."""
@@ -124,12 +123,8 @@ class Decoder:
         # Elements mostly have the structure of those before.
         self._last: tuple[bytes, Structure | None] = (b"", None)
 
-    def block(self, file: OpenFile, record: Record, errands: Errands) -> Block | None:
-        """The block in memory of its own; None if it is not what was written, or its classes are no longer there."""
-        place = record.end - record.payload
-        payload: Any = aligned_empty((record.payload,), place=place, roomy=True)
-        if read_checked(file.number, place, payload, errands) != record.checksum:
-            return None
+    def block(self, record: Record, payload: Any) -> Block | None:
+        """The block in that memory, or in one of its own; None if its classes are no longer there."""
         begin = whole(record.structure)
         if record.codec is not None:
             size = begin + record.packing.nbytes(record.rows)

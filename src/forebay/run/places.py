@@ -23,7 +23,7 @@ class Place(NamedTuple):
 class Pages(Protocol):
     """A file that a list's pages are put into, and read from."""
 
-    def put(self, parts: list[memoryview]) -> tuple[int, int]:
+    def put(self, parts: list[NDArray[np.uint8]]) -> tuple[int, int]:
         """Write behind all that is there; the offset and the checksum."""
 
     def read_into(self, offset: int, out: NDArray[np.uint8], expected: int) -> None:
@@ -75,7 +75,7 @@ class Places:
         if self._count == _PAGE:
             if self._pages is None:
                 self._pages = Places(self._file)
-            offset, checksum = self._file.put([memoryview(self._last).cast("B")])
+            offset, checksum = self._file.put([self._last.reshape(-1).view(np.uint8)])
             self._pages.append(Place(offset, self._last.nbytes, _PAGE, checksum, 0))
             self._count = 0
         return self._last[self._count :]

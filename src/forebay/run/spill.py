@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from forebay._native import Errands, allocate_ahead, free_range, map_checked
+from forebay._native import Errands, allocate_ahead, free_range
 from forebay.block import Block, Cursor, Indices, Structure
 from forebay.block.aligned import ALIGN, aligned_empty
 from forebay.errors import DataError, SpillError
@@ -29,15 +29,15 @@ from forebay.run import spill_use
 from forebay.run.packed import Packing, pack, unpack
 from forebay.run.places import Place
 from forebay.run.spill_room import SpillStore, check_folder
+from forebay.run.stretches import Stretch, Stretches
 from forebay.storage.checked import checksum, read_checked
 from forebay.system import read_text
 
 _SHORTER = "a file of what was spilled to disk has become shorter"
+_CHANGED = "what was spilled to disk has come back changed: the disk or its memory is faulty"
 _IOV_MAX = 512
 _NO_WAIT = getattr(os, "RWF_NOWAIT", 0)
 _DIRECT = getattr(os, "O_DIRECT", 0)
-# Below this, what a mapping costs is more than that of copying.
-_MAPPED = 1 << 18
 # The disk sets as much aside as there is already, within these bounds: files may stay small, and there may be many.
 # Each time it may have to look up what is free, for which all who write to the file wait: 0.8 s in 8 GiB if it is asked
 # for 64 MiB at a time.
@@ -97,20 +97,23 @@ class SpillFile:
         kind = self._number_of((block.structure, tuple(kind and kind[:1] for kind in packing.kinds)))
         return Place(offset, sum(map(len, pieces)), block.rows, digest, kind)
 
-    def read(self, place: Place, *, shared: bool = False) -> Block:
-        """The block at that place with its cursor, in memory of its own.
+    def read(self, place: Place) -> Block:
+        """The block at that place with its cursor, in memory of its own."""
+        data = aligned_empty((place.nbytes,), place=place.offset)
+        self.read_into(place.offset, data, place.checksum)
+        return self._unpacked(place, data)
 
-        `shared` with the system where its page cache has room for the block. Writing to it then copies pages, and
-        nothing may ever be written to that place again.
-        """
-        found = map_checked(self.fileno, place.offset, place.nbytes) if shared and place.nbytes >= _MAPPED else None
-        data: Any
-        if found is None:
-            data = aligned_empty((place.nbytes,), place=place.offset)
-            self.read_into(place.offset, data, place.checksum)
-        else:
-            data = found[0]
-            self.compare(found[1], place.checksum)
+    def read_next(self, place: Place, stretches: Stretches, then: Stretch | None) -> Block:
+        """The same for those who read one after another, `then` that one."""
+        data, found = stretches.read(self.stretch(place), place.checksum, then)
+        self._compare(found, place.checksum)
+        return self._unpacked(place, data)
+
+    def stretch(self, place: Place) -> Stretch:
+        """Where the block at that place is."""
+        return Stretch(self, self.fileno, place.offset, place.nbytes)
+
+    def _unpacked(self, place: Place, data: Any) -> Block:
         end = place.nbytes - _LENGTH.size
         shapes, sizes, cursor = json.loads(data[end - _LENGTH.unpack_from(data, end)[0] : end].tobytes())
         structure, dtypes = self._kinds[place.kind]
@@ -132,10 +135,13 @@ class SpillFile:
 
     def read_into(self, offset: int, out: Any, expected: int) -> None:
         """Fill `out` from a place. DataError if these bytes do not have the checksum that they had."""
-        found = read_checked(self.fileno, offset, out)
+        self._compare(read_checked(self.fileno, offset, out), expected)
+
+    def _compare(self, found: int | None, expected: int) -> None:
         if found is None:
             raise DataError(_SHORTER)
-        self.compare(found, expected)
+        if found != expected:
+            raise DataError(_CHANGED)
 
     @contextmanager
     def reading(self) -> Iterator[None]:
@@ -146,10 +152,10 @@ class SpillFile:
             raise DataError(_SHORTER) from None
 
     @staticmethod
-    def compare(found: "int | Indices", expected: "int | Indices") -> None:
+    def compare(found: Indices, expected: Indices) -> None:
         """DataError if checksums are not those that were written."""
         if np.any(found != expected):
-            raise DataError("what was spilled to disk has come back changed: the disk or its memory is faulty")
+            raise DataError(_CHANGED)
 
     def will_need(self, offset: int, size: int) -> None:
         """Have the system read these bytes from the disk, if they are not in memory, while other work is done."""
