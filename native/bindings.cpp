@@ -80,6 +80,12 @@ void permute(Ints positions, std::uint64_t size, std::uint64_t key0, std::uint64
   check_index(bad, "position");
 }
 
+void philox(std::uint64_t key0, std::uint64_t key1, std::uint64_t start, Array<std::uint64_t> out) {
+  const std::uint64_t key[2] = {key0, key1};
+  Released unlocked;
+  forebay::philox(key, start, out.size(), out.data());
+}
+
 void exchange(IntsOut buffer, Ints slots, Ints incoming, IntsOut out) {
   require(slots.size() == incoming.size() && slots.size() == out.size(), "slots, incoming and out differ in length");
   std::ptrdiff_t bad = -1;
@@ -258,6 +264,8 @@ NB_MODULE(_native, m) {
         "Copy the byte ranges [starts[i], stops[i]) of source behind one another into out.");
   m.def("permute", &permute, nb::arg("positions").noconvert(), nb::arg("size"), nb::arg("key0"), nb::arg("key1"), nb::arg("out").noconvert(),
         "Write where each position of [0, size) goes under the bijection that the key selects.");
+  m.def("philox", &philox, nb::arg("key0"), nb::arg("key1"), nb::arg("start"), nb::arg("out").noconvert(),
+        "Write random words from number start on of the stream that the key names.");
   m.def("exchange", &exchange, nb::arg("buffer").noconvert(), nb::arg("slots").noconvert(), nb::arg("incoming").noconvert(), nb::arg("out").noconvert(),
         "For each slot in turn: move its entry to out and the incoming entry into the slot.");
   m.def("drain", &drain, nb::arg("buffer").noconvert(), nb::arg("slots").noconvert(), nb::arg("out").noconvert(),

@@ -38,6 +38,10 @@ std::size_t weave(WeaveSource* sources, std::size_t count, std::size_t done, std
 std::ptrdiff_t permute(const std::int64_t* positions, std::size_t count, std::uint64_t size,
                        const std::uint64_t key[2], std::int64_t* out);
 
+// Writes random words number `start` and on of the stream that a key names: those of NumPy's Philox with that key and a
+// counter of start / 4, from word start % 4 on.
+void philox(const std::uint64_t key[2], std::uint64_t start, std::size_t count, std::uint64_t* out);
+
 // One step of a shuffle buffer per slot: out[i] takes what lies in slots[i], and incoming[i] takes its place.
 // Returns the index of the first slot outside the buffer, or -1 when all were exchanged.
 std::ptrdiff_t exchange(std::int64_t* buffer, std::size_t size, const std::int64_t* slots,

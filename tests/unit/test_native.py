@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from forebay._native import drain, exchange, gather_ranges, permute
+from forebay._native import drain, exchange, gather_ranges, permute, philox
 from unit.support import fixed
 
 INT64_MIN, INT64_MAX = -(2**63), 2**63 - 1
@@ -221,6 +221,14 @@ def test_an_empty_buffer_has_no_slots() -> None:
     drain(ints(), ints(), ints())
     with pytest.raises(IndexError):
         exchange(ints(), ints(0), ints(0), ints(0))
+
+
+@given(st.tuples(keys, keys), st.integers(0, 2**64 - 1000) | st.integers(0, 40), st.integers(0, 200))
+def test_philox_is_that_of_numpy_from_any_word_on(key: tuple[int, int], start: int, count: int) -> None:
+    out = np.zeros(count, np.uint64)
+    philox(*key, start, out)
+    generator = np.random.Philox(key=np.array(key, np.uint64), counter=start // 4)
+    assert np.array_equal(out, generator.random_raw(start % 4 + count)[start % 4 :])
 
 
 # Arrays of another kind: an implicit copy would take the result with it.

@@ -77,15 +77,21 @@ def _pieces(low: int, high: int) -> list[Piece]:
     """Those that have a part of these addresses, the lowest first; none if nobody knows."""
     try:
         with open("/proc/self/maps") as lines:
-            return [piece for piece in map(_piece, lines) if piece.low < high and low < piece.high]
+            # A process has hundreds of them, of which few are taken apart.
+            spans = ((line, *_span(line)) for line in lines)
+            return [_piece(line) for line, begin, end in spans if begin < high and low < end]
     except OSError:
         return []
 
 
+def _span(line: str) -> tuple[int, int]:
+    begin, _, rest = line.partition("-")
+    return int(begin, 16), int(rest.partition(" ")[0], 16)
+
+
 def _piece(line: str) -> Piece:
-    span, rights, offset, _, inode, *_ = line.split(maxsplit=5)
-    low, high = (int(bound, 16) for bound in span.split("-"))
-    return Piece(low, high, rights, int(offset, 16), int(inode))
+    _, rights, offset, _, inode, *_ = line.split(maxsplit=5)
+    return Piece(*_span(line), rights, int(offset, 16), int(inode))
 
 
 def _is_written(piece: Piece) -> bool:

@@ -7,11 +7,10 @@ so that any thread, process or resumed run finds the same one without having mad
 import numpy as np
 from numpy.typing import NDArray
 
+from forebay._native import philox
 from forebay.digests import blake2b
 
 Key = tuple[int, int]
-
-_WORDS = 4  # Philox4x64 makes four words from each value of its counter.
 
 
 def key_of(*parts: int | str) -> Key:
@@ -27,10 +26,9 @@ def seed_of(*parts: int | str) -> int:
 
 def words(key: Key, start: int, count: int) -> NDArray[np.uint64]:
     """Random words number start to start + count of the stream that the key names."""
-    first = start // _WORDS
-    skipped = start - first * _WORDS
-    stream = np.random.Philox(key=np.array(key, np.uint64), counter=first)
-    return stream.random_raw(skipped + count)[skipped:]
+    found = np.empty(count, np.uint64)
+    philox(*key, start, found)
+    return found
 
 
 def uniforms(key: Key, start: int, count: int) -> NDArray[np.float64]:
