@@ -9,10 +9,11 @@ from itertools import count
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 import forebay as fb
-from forebay.ops import external_shuffle
+from forebay.ops import external_shuffle, shuffle_buffer
 from forebay.ops.progress import Progress
 
 
@@ -203,3 +204,27 @@ def test_a_shuffle_of_everything_tells_how_far_it_has_read(
     assert all(text.startswith("shuffle at test_progress.py:") for text in caplog.messages)
     assert "reading: 100 elements" in caplog.messages[-1]
     assert caplog.messages[-1].endswith(" s in all")
+
+
+def test_a_buffer_tells_how_far_it_is_filled_also_on_disk_and_after_a_resume(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    no_terminal(monkeypatch)
+    ticking: Any = functools.partial(next, count(0.0, 6.0))
+    monkeypatch.setattr(shuffle_buffer, "Progress", functools.partial(Progress, clock=ticking))
+    rows = [np.full(1000, number) for number in range(300)]
+    dataset = fb.Dataset.from_generator(lambda: iter(rows)).shuffle(200, seed=1)
+    dataset = dataset.with_options(fb.Options(memory="1MiB"))
+    with caplog.at_level(logging.INFO, "forebay"):
+        with iter(dataset) as rest:
+            next(rest)
+            state = rest.state_dict()
+            assert "filling its buffer: 200 of 200 elements" in caplog.messages[-1]
+            assert len(caplog.messages) > 1
+            expected = [int(row[0]) for row in rest]
+        caplog.clear()
+        with iter(dataset) as again:
+            again.load_state_dict(state)
+            assert [int(row[0]) for row in again] == expected
+    assert "filling its buffer again: " in caplog.messages[-1]
+    assert all(text.startswith("shuffle at test_progress.py:") for text in caplog.messages)

@@ -9,6 +9,7 @@ import numpy as np
 from forebay._native import exchange
 from forebay.block import Block, Cursor, Indices, RowError, concat_blocks
 from forebay.block.dense import Dense
+from forebay.ops.progress import Progress
 from forebay.run import Operator, Pace, Reader, Setup, Site
 from forebay.run.ages import Ages
 from forebay.run.look_back import LookBack
@@ -176,7 +177,11 @@ class ShuffleBuffer(Operator):
             self._steps.seek(self._steps.position + count)
 
     def _fill_again(self, end: int) -> None:
-        with closing(LookBack(self._steps, self._read, end, self._spill, look_back_part(self._lease.budget))) as kept:
+        begin, part = self._read, look_back_part(self._lease.budget)
+        with (
+            closing(LookBack(self._steps, begin, end, self._spill, part)) as kept,
+            Progress(f"{self.site}: filling its buffer again") as progress,
+        ):
             lease = self._lease.beside()
             lease.note(kept.nbytes)
             while self._read < end:
@@ -190,18 +195,21 @@ class ShuffleBuffer(Operator):
                 if len(slots):
                     self._ages.add(rows)
                     self._put(slots, rows, block.take(rows - base))
+                progress.update(self._read - begin, f"of {end - begin:,} elements")
             lease.release()
 
     def _fill_first(self) -> None:
         """At the start row i is in slot i. The buffer is no larger than the input, whatever size was asked for."""
-        while self._read < self._size:
-            block = self._next_rows(self._size - self._read)
-            if block is None:
-                self._total = self._read
-                break
-            rows = np.arange(self._read - block.rows, self._read)
-            self._ages.add(rows)
-            self._put(rows, rows, block)
+        with Progress(f"{self.site}: filling its buffer") as progress:
+            while self._read < self._size:
+                block = self._next_rows(self._size - self._read)
+                if block is None:
+                    self._total = self._read
+                    break
+                rows = np.arange(self._read - block.rows, self._read)
+                self._ages.add(rows)
+                self._put(rows, rows, block)
+                progress.update(self._read, f"of {self._size:,} elements")
         self._live = self._read
 
     def _next_rows(self, most: int) -> Block | None:
