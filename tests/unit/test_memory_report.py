@@ -173,3 +173,50 @@ def link_of(number: str) -> str:
         return os.readlink(f"/proc/self/fd/{number}")
     except OSError:  # That of the folder itself.
         return ""
+
+
+def buffered(_: int) -> Dataset[Any]:
+    """2,000 rows, half of which are in a buffer."""
+    return Dataset.range(2000).map(lambda x: np.full(100, x, np.float64)).filter(lambda x: True).shuffle(1000)
+
+
+@pytest.mark.parametrize("parallel", [None, 2])
+def test_buffers_inside_of_interleaved_datasets_are_forecast(parallel: int | None) -> None:
+    rows = Dataset.range(8).interleave(buffered, cycle_length=4, num_parallel_calls=parallel).batch(32)
+    tight, roomy = (rows.with_options(fb.Options(memory=memory)) for memory in ("1MiB", "1GiB"))
+    datasets = 4 + (parallel or 0)
+    assert roomy.memory_report().disk(1) == 0
+    assert roomy.memory_report().memory(1) > datasets * 1000 * 800
+    assert "buffers as the first of them has" in str(roomy.memory_report())
+    forecast = tight.memory_report().disk(1)
+    assert forecast is not None
+    assert 0 < run(tight) <= forecast < 3 * datasets * 1000 * 816
+
+
+def test_interleaved_datasets_without_buffers_have_none() -> None:
+    rows = Dataset.range(8).interleave(lambda x: Dataset.range(1000), cycle_length=4)
+    assert "buffers" not in str(rows.memory_report())
+
+
+def test_a_function_that_makes_no_dataset_of_the_first_element_is_not_forecast() -> None:
+    def some(x: int) -> Dataset[Any]:
+        if x == 0:
+            raise ValueError("no such file")
+        return Dataset.range(10)
+
+    rows = Dataset.range(8).interleave(some, cycle_length=4, on_error="skip")
+    assert "4 open datasets, and their own" in str(rows.memory_report())
+
+
+def test_an_element_larger_than_the_budget_is_told_beforehand_as_it_is_later() -> None:
+    rows = Dataset.from_tensor_slices(np.zeros((1000, 1000)))
+    tight = fb.Options(memory="1MiB")
+    large = rows.batch(500).prefetch(2).with_options(tight)
+    told = "an element of batch(batch_size=500, drop_remainder=False) takes 3.8 MiB, and the budget has no room for it"
+    assert told in str(large.memory_report())
+    with pytest.raises(fb.DataError, match="4,000,000 bytes, and the budget is"):
+        next(iter(large))
+    # A batch of all there is may be smaller than asked for.
+    small = rows.take(10).batch(500).with_options(tight)
+    assert "is an error" not in str(small.memory_report())
+    assert len(list(small)) == 1

@@ -13,7 +13,7 @@ from forebay.observe.bins import Bins
 from forebay.observe.conclude import is_doubtful
 from forebay.observe.judge import FLOOR, Judgement, Readings, Series, follow, judge
 from forebay.observe.trend import Floats, mann_kendall, trend
-from forebay.observe.verdict import TypeGrowth
+from forebay.observe.verdict import HolderGrowth, TypeGrowth
 from unit.support import fixed
 
 MIB = 1 << 20
@@ -288,11 +288,17 @@ def test_a_plateau_that_is_not_sure_is_open_to_containers_that_grew() -> None:
     rising = replace(noisy, trend=replace(noisy.trend, low=1.0), confidence=0.3)
     falling = replace(rising, trend=replace(noisy.trend, low=-1.0))
     small, large = (TypeGrowth("Tensor", 1252, 200 << 10),), (TypeGrowth("numpy.ndarray", 1252, 3 * MIB),)
-    assert is_doubtful(rising, 7 * MIB, small)
-    assert is_doubtful(falling, 7 * MIB, large)
-    assert not is_doubtful(falling, 7 * MIB, small)
-    assert not is_doubtful(rising, MIB, small)
-    assert not is_doubtful(replace(rising, confidence=0.95), 7 * MIB, large)
+    full = (HolderGrowth("list kept", 0, 1252, bytes=700 << 10),)
+    assert is_doubtful(rising, 7 * MIB, small, ())
+    assert is_doubtful(falling, 7 * MIB, large, ())
+    assert not is_doubtful(falling, 7 * MIB, small, full)
+    assert not is_doubtful(rising, MIB, small, ())
+    sure = replace(rising, confidence=0.95)
+    assert not is_doubtful(sure, 7 * MIB, large, ())
+    # However sure: of a slope above none, and of what it is made of.
+    assert is_doubtful(sure, MIB, small, full)
+    assert not is_doubtful(sure, 7 * MIB, small, full)
+    assert not is_doubtful(replace(falling, confidence=0.95), MIB, small, full)
 
 
 def test_what_allocators_keep_is_no_leak_however_steadily_it_rises() -> None:

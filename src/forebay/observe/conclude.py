@@ -10,9 +10,20 @@ from forebay.observe.judge import FLOOR, Course, Finding, Judgement, judge, warm
 from forebay.observe.memory import free_memory
 from forebay.observe.recorder import Recorder, Source
 from forebay.observe.stages import Stages
-from forebay.observe.verdict import WORTH_A_WORD, HolderGrowth, Kind, StageGrowth, TypeGrowth, Verdict, size
+from forebay.observe.verdict import (
+    WORTH_A_WORD,
+    WORTH_NAMING,
+    HolderGrowth,
+    Kind,
+    StageGrowth,
+    TypeGrowth,
+    Verdict,
+    size,
+)
 
-_SURE = 0.9  # Of a plateau, for containers that grew not to matter.
+_SURE = 0.9  # Of a plateau, for containers that grew not to matter ...
+# ... unless the slope is surely above none, and arrays in one of them are so much of what it comes to.
+_HELD = 0.5
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,9 +73,9 @@ def conclude(evidence: Evidence) -> Verdict:
     slope = line.slope * scale if line is not None else 0.0
     types, holders = _grown(evidence.censuses, grown, slope * steps)
     reason = _children_reason(below) if in_children else _reason(judged, evidence, holders)
-    if kind == "plateau" and holders and is_doubtful(finding, slope * steps, types):
+    if kind == "plateau" and holders and is_doubtful(finding, slope * steps, types, holders):
         kind = "unclear"
-        reason = f"{holders[0].name} kept growing, by less than memory goes up and down; a longer run will tell"
+        reason = f"{holders[0].name} kept growing, by too little yet to be told from a heap; a longer run will tell"
     return Verdict(
         kind=kind,
         where="children" if in_children else "process",
@@ -85,7 +96,7 @@ def conclude(evidence: Evidence) -> Verdict:
         holders=holders,
         lines=evidence.lines,
         children=children,
-        children_bytes_per_step=below.slope * per_step,
+        children_bytes_per_step=float(below.slope * per_step),
         free=free_memory(),
         warm_up=int(warm_up_end(readings.memory)),
         budget=stages.budget,
@@ -93,12 +104,16 @@ def conclude(evidence: Evidence) -> Verdict:
     )
 
 
-def is_doubtful(plateau: Finding, rise: float, types: tuple[TypeGrowth, ...]) -> bool:
+def is_doubtful(
+    plateau: Finding, rise: float, types: tuple[TypeGrowth, ...], holders: tuple[HolderGrowth, ...]
+) -> bool:
     """Whether a container that grew may be a leak of less than memory goes up and down by.
 
     What is in it need not be known: of the graph behind a loss, Python sees the loss alone. Then the slope has to tell.
     """
     steady = plateau.trend is not None and plateau.trend.low > 0
+    if steady and rise > WORTH_NAMING and sum(each.bytes for each in holders) > _HELD * rise:
+        return True
     return plateau.confidence < _SURE and max(_bytes(types), rise if steady else 0.0) > FLOOR
 
 
@@ -178,6 +193,8 @@ def _reason(judged: Judgement, evidence: Evidence, holders: tuple[HolderGrowth, 
         return "memory still grows, but more and more slowly; a longer run will tell"
     if judged.kind == "unclear" and course == "jumping":
         return "memory rose in a few jumps; a longer run will tell whether there are more"
+    if judged.kind == "unclear" and judged.finding.trend is not None and judged.finding.trend.low > 0:
+        return "memory rises, by too little yet to be told from what heaps come to keep; a longer run will tell"
     if judged.kind == "unclear":
         return "memory goes up and down by more than could be told from a leak; a longer run will tell"
     if evidence.files > max(WORTH_A_WORD, 0.5 * highest):

@@ -1,10 +1,10 @@
 """A verdict in words that need no other knowledge."""
 
 from forebay.observe.judge import FLOOR
-from forebay.observe.verdict import WORTH_A_WORD, Verdict, size
+from forebay.observe.verdict import WORTH_A_WORD, WORTH_NAMING, Verdict, size
 
 _LONG_RUN = 1_000_000
-_WARM = 10_000  # Before so many steps, small rises are those of programs that settle.
+_WARM = 10_000  # Before so many steps, the smallest rises are those of programs that settle.
 
 _HEAD = {
     "plateau": "PLATEAU: {}. This is not a leak.",
@@ -81,7 +81,8 @@ def _figures(verdict: Verdict) -> list[tuple[str, str]]:
 
 def _may_leak_slowly(verdict: Verdict) -> bool:
     """Whether a rise too small to be told from the creeping of a heap would be worth knowing in a long run."""
-    return verdict.kind == "plateau" and verdict.steps >= _WARM and _LONG_RUN * verdict.interval[0] > FLOOR
+    worth = verdict.steps >= _WARM or verdict.steps * verdict.bytes_per_step > WORTH_NAMING
+    return verdict.kind == "plateau" and worth and _LONG_RUN * verdict.interval[0] > FLOOR
 
 
 def _grown(verdict: Verdict) -> list[str]:

@@ -6,6 +6,8 @@ from typing import Literal
 Kind = Literal["plateau", "growth", "leak", "unclear"]
 # Of files in memory; starting a thread or loading a module brings some of their own.
 WORTH_A_WORD = 8 << 20
+# A rise of so much in a run, if there surely is one, whatever it may be of.
+WORTH_NAMING = 1 << 18
 
 
 @dataclass(frozen=True, slots=True)

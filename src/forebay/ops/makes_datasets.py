@@ -7,7 +7,8 @@ from functools import partial
 from typing import Any, Literal, TypeVar, get_args
 
 from forebay._native import Errands
-from forebay.errors import InternalError, PlanError
+from forebay.errors import DataError, FunctionError, InternalError, PlanError
+from forebay.ledger import Ledger
 from forebay.ops.inner import InnerDatasets, inner_bytes
 from forebay.ops.interleave_rows import InterleavedRows
 from forebay.ops.interleave_schedule import Cycle
@@ -84,14 +85,35 @@ class MakesDatasets(Parallel, Skips):
         return None if self.ignores_inner else self.hint
 
     def holds(self, sizes: Sizes) -> Holding:
-        """Blocks of the inner datasets; what these hold besides is known when they run, and counts then."""
+        """Blocks of the inner datasets, and what these hold besides if they are like the first."""
         threads = self.threads(sizes.setup)
         slots = self.cycle(threads, False).slots
         inner = max(inner_bytes(sizes.setup, slots), sizes.element)
-        if not threads:
-            return Holding(slots * inner + 2 * sizes.block, f"a block of each of {slots} open datasets, and their own")
-        why = f"two blocks of each of {slots} open datasets and of {threads} ahead, and their own"
-        return Holding(2 * (slots + threads) * inner + 2 * sizes.block, why)
+        blocks = 2 * (slots + threads) if threads else slots
+        why = f"two blocks of each of {slots} open datasets and of {threads} ahead" if threads else ""
+        why = why or f"a block of each of {slots} open datasets"
+        # Each has a part of the budget.
+        held = self._held_inside(sizes, slots + threads, inner)
+        if held.memory or held.disk != 0:
+            why += ", buffers as the first of them has"
+        disk = None if held.disk is None else (slots + threads) * held.disk
+        memory = blocks * inner + (slots + threads) * held.memory + 2 * sizes.block
+        return Holding(memory, f"{why}, and their own", disk)
+
+    def _held_inside(self, sizes: Sizes, datasets: int, block_bytes: int) -> Holding:
+        setup = replace(sizes.setup, block_bytes=block_bytes, unit=1)
+        setup = replace(setup, ledger=Ledger(max(1, setup.ledger.budget // datasets)))
+        made = self._datasets(setup)
+        try:
+            held = sizes.inside(lambda element: made.plan(element, 0, 0), setup)
+        except (DataError, FunctionError):  # It may be one that is left out.
+            held = None
+        return held or Holding(0, "")
+
+    def _datasets(self, inner: Setup) -> InnerDatasets:
+        assert self.seed is not None
+        ignore = partial(ignore_errors, quiet=self.quiet) if self.ignores_inner else None
+        return InnerDatasets(self.site, self.map_func, self.seed, inner, ignore)
 
     def lower(self, setup: Setup, build: Build) -> Operator:
         """Datasets in slots, at least one."""
@@ -104,6 +126,4 @@ class MakesDatasets(Parallel, Skips):
         ahead = Errands() if cycle.hesitant and cycle.threads and setup.parallelism.cpus > 1 else None
         size = inner_bytes(setup, cycle.slots, ahead is not None)
         inner = replace(setup, block_bytes=size, unit=1, even=cycle.even(setup.unit), ahead=ahead)
-        ignore = partial(ignore_errors, quiet=self.quiet) if self.ignores_inner else None
-        datasets = InnerDatasets(self.site, self.map_func, self.seed, inner, ignore)
-        return InterleavedRows(self.site, datasets, setup, source, cycle, self.tolerance)
+        return InterleavedRows(self.site, self._datasets(inner), setup, source, cycle, self.tolerance)

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from math import inf
 
 from forebay.block import Block
 from forebay.plan.explain import with_drawn
@@ -16,7 +17,8 @@ class StepForecast:
     """One step: what it holds at most, for every size of data asked about.
 
     `memory` is what it takes if others leave it that much; `least` is that part of it which it cannot do without.
-    `disk` is None where that depends on how many elements there are, and nobody knows.
+    `disk` is None where that depends on how many elements there are, and nobody knows. `element` is what one of its
+    elements takes.
     """
 
     step: str
@@ -24,6 +26,7 @@ class StepForecast:
     disk: tuple[int | None, ...]
     why: str
     least: int = 0
+    element: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,10 +81,16 @@ class MemoryReport:
         ]
         given = "the fb.Ledger in Options.memory, shared by all that run on it" if self.shared else "Options.memory"
         report = [f"budget {size_text(self.budget)} ({given})", *(line.rstrip() for line in table)]
-        if self._least > self.budget:
+        large = next((step for step in reversed(self.steps) if step.element > self.budget), None)
+        if large is not None:
+            report.append(
+                f"an element of {large.step} takes {size_text(large.element)}, and the budget has no room for it. That "
+                "is an error: raise the budget, or make elements smaller, for example with smaller batches"
+            )
+        elif self._least > self.budget:
             report.append(
                 "more than the budget, which has no room for an element of every step; only an element larger than the "
-                "budget is an error"
+                "budget would be an error"
             )
         elif max(map(self._wanted, self.scales)) > self.budget:
             report.append(
@@ -127,11 +136,12 @@ class _Steps:
         place = len(self.found)
         self.found.append(StepForecast("", (), (), ""))
         # Whoever passes numbers on, passes them on as they come.
-        below = node.scatters or (scattered and node.access() is not None)
-        inputs = [self.visit(child, below) for child in node.inputs]
+        by_number = node.scatters or (scattered and node.access() is not None)
+        inputs = [self.visit(child, by_number) for child in node.inputs]
         own = node.element_bytes(*inputs) or self._element_bytes(node)
-        first = partial(self._looked, node.input if node.inputs else node)
-        sizes = Sizes(own, inputs[0] if inputs else own, None, self._setup, scattered, first)
+        below = node.input if node.inputs else node
+        look, inside = partial(self._looked, below), partial(self._inside, below)
+        sizes = Sizes(own, inputs[0] if inputs else own, None, self._setup, scattered, look, inside)
         holdings = [_at(node, sizes, scale) for scale in self._scales]
         self.found[place] = StepForecast(
             with_drawn(node.describe(), self._drawn),
@@ -139,8 +149,20 @@ class _Steps:
             tuple(holding.disk for holding in holdings),
             holdings[0].why,
             min(own, *(holding.memory for holding in holdings)),
+            int(min(own, _whole(node, *inputs))),
         )
         return own
+
+    def _inside(self, node: Node, make: Callable[[Block], Node], setup: Setup) -> Holding | None:
+        first = self._look(node)
+        if first is None:
+            return None
+        steps = _Steps(setup, (1,), self._look, self._drawn)
+        steps.visit(make(first), False)
+        # What is least is there in any case: a block of every open dataset.
+        memory = sum(max(0, step.memory[0] - 2 * max(step.element, setup.block_bytes)) for step in steps.found)
+        known = [step.disk[0] for step in steps.found]
+        return Holding(memory, "", None if None in known else sum(each for each in known if each is not None))
 
     def _element_bytes(self, node: Node) -> int:
         block = self._looked(node)
@@ -158,9 +180,21 @@ class _Steps:
         return self._seen[id(node)]
 
 
-def _at(node: Node, sizes: Sizes, scale: int) -> Holding:
+def _rows(node: Node) -> int | None:
+    """How many rows its input has, or it has itself if there is none."""
     rows = node.input.cardinality() if node.inputs else node.cardinality()
-    known = None if rows in (INFINITE, UNKNOWN) else rows * scale
+    return None if rows in (INFINITE, UNKNOWN) else rows
+
+
+def _whole(node: Node, *inputs: int) -> float:
+    """Bytes that an element of a step which makes one of many can take at most: a batch of all there is."""
+    rows = _rows(node)
+    return inf if rows is None or not inputs or node.element_bytes(*inputs) is None else rows * inputs[0]
+
+
+def _at(node: Node, sizes: Sizes, scale: int) -> Holding:
+    rows = _rows(node)
+    known = None if rows is None else rows * scale
     holding = node.holds(replace(sizes, rows=known))
     most = max(sizes.setup.ledger.budget, sizes.setup.block_bytes)
     return replace(holding, memory=min(holding.memory, most))

@@ -58,6 +58,8 @@ class Sizes:
         scattered: whether its elements are asked for by number, in no order.
         look: a block of one of its input's elements, or of its own if it has no input; None if there is none, or if
             their size is known without looking at one.
+        inside: what the steps of a plan hold beside blocks in hand, which is made of one of its input's elements and
+            runs in a setup of its own; None if there is no element.
     """
 
     element: int
@@ -66,6 +68,7 @@ class Sizes:
     setup: Setup
     scattered: bool = False
     look: Callable[[], Block | None] = lambda: None
+    inside: "Callable[[Callable[[Block], Node], Setup], Holding | None]" = lambda make, setup: None
 
     @property
     def block(self) -> int:
