@@ -292,6 +292,49 @@ def test_rows_that_others_delete_are_not_taken_for_none(tmp_path: Path, by: str)
     assert plain(list(dataset)) == EXPECTED
 
 
+@pytest.mark.parametrize("by", ["another process", "rmtree"])
+def test_what_others_have_cleared_is_kept_anew_by_the_next_iteration(tmp_path: Path, by: str) -> None:
+    folder = tmp_path / "cache"
+    dataset = build(folder)
+    list(dataset)
+    with iter(dataset) as under_way:
+        assert int(next(under_way)) == 0
+        if by == "another process":
+            python(f"import forebay as fb; fb.Dataset.range(3).cache({str(folder)!r}).clear()")
+        else:
+            shutil.rmtree(folder)
+        assert plain(list(under_way)) == EXPECTED[1:]
+    assert calls() == 2000
+    assert plain(list(dataset)) == plain(list(dataset)) == plain(list(build(folder))) == EXPECTED
+    assert calls() == 4000
+
+
+@pytest.mark.parametrize("how", ["deleted", "shorter", "a byte shorter"])
+def test_rows_that_were_there_and_are_gone_are_told_of_once(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, how: str
+) -> None:
+    list(build(tmp_path))
+    (data,) = files(tmp_path, "data")
+    if how == "deleted":
+        data.unlink()
+    else:
+        os.truncate(data, data.stat().st_size - 1 if how == "a byte shorter" else 1)
+    again = build(tmp_path)
+    assert plain(list(again)) == plain(list(again)) == plain(list(build(tmp_path))) == EXPECTED
+    (text,) = caplog.messages
+    assert text.startswith(f"cache({str(tmp_path)!r}): elements ")
+    assert "to 1,999 were there and are gone" in text
+    assert data.name in text
+
+
+def test_what_was_cleared_or_never_finished_is_not_told_of(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    with iter(build(tmp_path)) as it:
+        next(it)
+    build(tmp_path).clear()
+    assert plain(list(build(tmp_path))) == EXPECTED
+    assert caplog.messages == []
+
+
 def test_two_datasets_in_one_process_share_a_folder(tmp_path: Path) -> None:
     one, other = build(tmp_path), build(tmp_path)
     with iter(one) as a, iter(other) as b:

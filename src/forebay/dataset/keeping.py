@@ -94,7 +94,9 @@ class KeepingDataset(RunnableDataset[T_co]):
     def clear(self) -> None:
         """Free what the ``cache`` steps of this dataset have kept, in memory and on disk.
 
-        Iterators that are under way go on; the next iteration computes elements anew.
+        Iterators that are under way go on; the next iteration computes elements anew, also in other processes. Of a
+        ``cache(path)`` all elements go that a cache has put into its folder, those of other datasets too; the folder
+        stays, and its empty ``lock``.
 
         >>> ds = Dataset.range(3).cache()
         >>> len(list(ds))

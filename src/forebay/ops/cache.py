@@ -212,7 +212,7 @@ class _Cache(Operator):
         return block
 
     def _kept(self) -> Block | None:
-        if self._row >= self._content.rows:
+        if self._row >= self._content.rows and not self._content.complete:
             self._content.refresh()
         try:
             return self._content.read(self._row, self._layout, self._stretches)

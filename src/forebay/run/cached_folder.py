@@ -60,7 +60,7 @@ class FolderContent(Content):
         self._end = 0
         self._committed = True
         self._outdated = False
-        self._noted = False
+        self._noted = self._told = False
         try:
             self._open()
         except OSError as error:
@@ -78,11 +78,20 @@ class FolderContent(Content):
     def refresh(self) -> None:
         """Read the index if it has been replaced, and look for records behind the last known one."""
         with self._mutex:
-            if self.complete or self._lock is not None:
+            if self._lock is not None:
+                return
+            if self._file is not None and not self._file.is_at(self._data):
+                # Somebody has cleared the folder: what is gone from it is not to be read for ever.
+                self._open()
+                return
+            if self.complete:
                 return
             if self._file is None:
                 self._file = OpenFile.existing(self._data)
             if self._file is None:
+                found = _read_index(self._index, self._key)
+                if found is not None and found["records"]:
+                    self._tell_missing(0, Record.from_json(found["records"][-1]).stop)
                 return
             index = _stamp(self._index)
             if index is not None and index != self._seen:
@@ -99,12 +108,27 @@ class FolderContent(Content):
         if whole and records[whole - 1].stop < self.rows:
             return
         self._outdated = whole < len(records)
+        if self._outdated:
+            self._tell_missing(records[whole].row, records[-1].stop)
         self._records = records[:whole]
         self._starts = [record.row for record in self._records]
         self.rows = self._records[-1].stop if whole else 0
         # Behind a record that is missing there is nothing to go on from but its beginning.
         self._end = found["end"] if whole == len(records) else max((r.end for r in self._records), default=0)
         self.complete = bool(found["complete"]) and whole == len(records)
+
+    def _tell_missing(self, start: int, stop: int) -> None:
+        """Once: what is computed again may take hours."""
+        if self._told:
+            return
+        self._told = True
+        import logging
+
+        logging.getLogger("forebay").warning(
+            "cache(%r): elements %s to %s were there and are gone, since %s has been made shorter or deleted; they are "
+            "computed again",
+            *(str(self._folder), f"{start:,}", f"{stop - 1:,}", self._data.name),
+        )
 
     def _scan(self, file: OpenFile, size: int) -> None:
         while not self.complete:
@@ -360,7 +384,8 @@ class FolderContent(Content):
             if not self.may_grow():
                 raise SpillError(f"cache({str(self._folder)!r}) is being filled by another process; stop it first")
             self._others.sweep()
-            for ending in ENDINGS:
+            # The rows last: an index without them would look like damage.
+            for ending in reversed(ENDINGS):
                 (self._folder / f"{self._key}.{ending}").unlink(missing_ok=True)
             self._committed = True
             self._waiting.clear()

@@ -42,6 +42,16 @@ class OpenFile:
         """Whether this process opened it, and not one that it was forked from."""
         return self._process == os.getpid()
 
+    def is_at(self, path: Path) -> bool:
+        """Whether that is still its name."""
+        try:
+            found, own = os.stat(path), os.fstat(self.number)
+        except (FileNotFoundError, NotADirectoryError):
+            return False
+        except OSError:  # Nobody can tell.
+            return True
+        return (found.st_dev, found.st_ino) == (own.st_dev, own.st_ino)
+
     def read(self, offset: int, count: int) -> memoryview | None:
         """These bytes in memory of their own; None if the file ends before."""
         # Unlike a bytearray, not filled with zeros first, and aligned.
