@@ -34,7 +34,7 @@ class Ledger:
     """
 
     def __init__(self, budget: "int | str | float") -> None:
-        self.budget = parse_size("Ledger", budget, memory_left)
+        self.budget = parse_size("Ledger: budget", budget, memory_left)
         self.given: int | str | float = budget
         self._lock = threading.Lock()
         self._held = 0

@@ -20,6 +20,7 @@ _USED = {"memory.max": "memory.current", "memory.limit_in_bytes": "memory.usage_
 _UNLIMITED = 1 << 62
 _MOST = 1 << 62
 _PERCENT = re.compile(r"\s*(\d+(?:\.\d+)?)\s*%\s*")
+_FRACTION = re.compile(r"\s*0?\.\d*[1-9]\d*\s*")
 _NOTHING = re.compile(r"\s*0+(?:\.0+)?\s*[A-Za-z]*\s*")
 _SIZE = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([A-Za-z]*)\s*")
 
@@ -47,6 +48,10 @@ def _instead(size: Any) -> str:
     """What to write for a size that is plainly meant, or what is wrong with it."""
     if isinstance(size, str) and (percent := _PERCENT.fullmatch(size)) and 0 < float(percent[1]) < 100:
         return f". For {size.strip()} write {float(percent[1]) / 100:.6g}"
+    if isinstance(size, str) and _FRACTION.fullmatch(size):
+        return f". For a fraction write {size.strip()} without quotes"
+    if isinstance(size, (float, np.floating)) and 1 < size < _MOST:
+        return f". For {size:g} bytes write {int(size)}"
     number = isinstance(size, (int, float, np.number)) and not isinstance(size, bool)
     if (number and size == 0) or (isinstance(size, str) and _NOTHING.fullmatch(size)):
         return ". Of 0 bytes nothing fits: it must be more"

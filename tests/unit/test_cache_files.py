@@ -404,3 +404,14 @@ def test_a_file_in_the_place_of_the_folder_is_said_too(tmp_path: Path) -> None:
         (tmp_path / "kept").touch()
         with pytest.raises(fb.SpillError, match="the folder is gone"):
             list(it)
+
+
+def test_a_path_may_begin_at_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    monkeypatch.chdir(tmp_path)
+    rows = Dataset.range(5)
+    rows.save("~/saved")
+    for dataset in (rows.cache("~/cached"), rows.snapshot("~/snapshot"), Dataset.load("~/saved")):
+        assert plain(list(dataset)) == list(range(5))
+    assert [path.name for path in tmp_path.iterdir()] == ["home"]
+    assert sorted(path.name for path in (tmp_path / "home").iterdir()) == ["cached", "saved", "snapshot"]

@@ -136,6 +136,17 @@ def test_holes_are_not_in_use(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     file.close()
 
 
+def test_nothing_is_set_aside_for_a_hole_that_the_disk_has_no_room_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = []
+    monkeypatch.setattr("forebay.run.spill.allocate_ahead", lambda *arguments: bool(asked.append(arguments)))
+    file = SpillFile(SpillStore(tmp_path))
+    file.write(1 << 43, [b"far away"])
+    assert asked == []
+    file.close()
+
+
 def test_little_is_set_aside_where_little_is_free(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     real, asked = os.fstatvfs, []
 

@@ -121,6 +121,7 @@ def test_a_budget_without_room_for_an_element_of_every_step_is_exceeded() -> Non
 def test_a_ledger_is_said_to_be_shared() -> None:
     rows = Dataset.range(10)
     assert "shared" not in str(rows.with_options(fb.Options(memory="1MiB")).memory_report())
+    assert "(half of what is left; Options.memory sets another)\n" in str(rows.memory_report())
     report = rows.with_options(fb.Options(memory=fb.Ledger("1MiB"))).memory_report()
     assert report.shared
     assert str(report).startswith("budget 1 MiB (the fb.Ledger in Options.memory, shared by all that run on it)\n")

@@ -76,6 +76,8 @@ def test_what_is_no_size(size: object) -> None:
         (0, ". Of 0 bytes nothing fits: it must be more"),
         (0.0, ". Of 0 bytes nothing fits: it must be more"),
         ("0MiB", ". Of 0 bytes nothing fits: it must be more"),
+        ("0.25", ". For a fraction write 0.25 without quotes"),
+        (1e9, ". For 1e+09 bytes write 1000000000"),
         ("100%", ""),
         (False, ""),
         ([], ""),

@@ -180,7 +180,7 @@ class RunnableDataset(Generic[T_co]):
         with in_force(setup.remote):
             seeds = self._run_seeds()
             plan = optimise(with_seeds(self.plan, seeds), setup.rules)
-            return forecast(plan, setup, sizes, self._element, seeds, isinstance(self.options().memory, Ledger))
+            return forecast(plan, setup, sizes, self._element, seeds, self.options().memory)
 
     def _element(self, node: Node) -> Block | None:
         return _first_row(_without_shuffles(node), self._setup())

@@ -47,7 +47,7 @@ class StoredDataset(DatasetSteps[T_co]):
         The folder holds Arrow IPC files, one or more for each shard, which pyarrow, polars and DuckDB read as they
         are, and a manifest. There is a column for each leaf: ``image``, ``0``, ``a.b``, or ``value`` for a lone one.
         Arrays of one shape are Arrow's fixed-shape tensors; those of one axis whose length differs are lists. Python
-        objects that are not str, bytes, numbers, dates, arrays of them or None are refused.
+        objects that are not str, bytes, numbers, numpy dates, arrays of them or None are refused.
 
         Everything is written beside the folder and put in its place at the end, in one step: whatever happens
         meanwhile, there is the old dataset or none, never a part of the new one. What a crash leaves behind is

@@ -67,6 +67,10 @@ class Parallel(Node):
             many = "es" * (workers != 1)
             why = f"{workers} process{many} of some 25 MiB and two chunks for each; fewer if the budget has no room"
             return Holding(chunks + workers * _PROCESS, why)
+        if self.executor == "auto":
+            # What is chosen depends on the function, and at most it is this.
+            why = f"two chunks for each of {workers} workers, and some 25 MiB if these are processes"
+            return Holding(chunks + workers * _PROCESS, f"{why}; backs off at the budget")
         return Holding(chunks, f"two chunks for each of {workers} workers; backs off at the budget")
 
     def settings(self) -> dict[str, Any]:

@@ -6,6 +6,7 @@ from functools import partial
 from math import inf
 
 from forebay.block import Block
+from forebay.ledger import Ledger
 from forebay.plan.explain import with_drawn
 from forebay.plan.node import INFINITE, UNKNOWN, Holding, Node, Sizes
 from forebay.run import Setup
@@ -38,12 +39,14 @@ class MemoryReport:
         scales: how many times the data each column is for.
         steps: the steps, the last one first.
         shared: whether other datasets may have parts of the budget, which is that of a ``Ledger``.
+        by_default: whether nobody gave one.
     """
 
     budget: int
     scales: tuple[int, ...]
     steps: tuple[StepForecast, ...]
     shared: bool = False
+    by_default: bool = False
 
     def memory(self, scale: int) -> int:
         """Bytes of all steps together at that many times the data: at most the budget.
@@ -79,7 +82,9 @@ class MemoryReport:
             "  ".join(cell.ljust(width) if i in (0, len(head) - 1) else cell.rjust(width) for i, (cell, width) in row)
             for row in (list(enumerate(zip(line, widths))) for line in lines)
         ]
-        given = "the fb.Ledger in Options.memory, shared by all that run on it" if self.shared else "Options.memory"
+        given = "half of what is left; Options.memory sets another" if self.by_default else "Options.memory"
+        if self.shared:
+            given = "the fb.Ledger in Options.memory, shared by all that run on it"
         report = [f"budget {size_text(self.budget)} ({given})", *(line.rstrip() for line in table)]
         large = next((step for step in reversed(self.steps) if step.element > self.budget), None)
         if large is not None:
@@ -106,16 +111,17 @@ def forecast(
     scales: Sequence[int],
     look: Callable[[Node], Block | None],
     drawn: Collection[int] = (),
-    shared: bool = False,
+    given: object = None,
 ) -> MemoryReport:
     """Every step's own account of what it will hold.
 
-    `look` has an element of a step, in a block; `drawn` are the seeds that nobody gave; `shared` says whether the
-    budget is that of a ledger which others may use.
+    `look` has an element of a step, in a block; `drawn` are the seeds that nobody gave; `given` is ``Options.memory``.
     """
     steps = _Steps(setup, scales, look, drawn)
     steps.visit(plan, False)
-    return MemoryReport(setup.ledger.budget, tuple(scales), tuple(steps.found), shared)
+    return MemoryReport(
+        setup.ledger.budget, tuple(scales), tuple(steps.found), isinstance(given, Ledger), given is None
+    )
 
 
 class _Steps:

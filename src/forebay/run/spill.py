@@ -207,7 +207,8 @@ class SpillFile:
         disk = os.fstatvfs(self.fileno)
         free = disk.f_bavail * disk.f_frsize // _FREE_PART
         wanted = len(self) + min(max(len(self), _AHEAD), _MOST_AHEAD, free)
-        done = allocate_ahead(self.fileno, self._ahead, wanted - self._ahead)
+        # A hole that is larger would take all there is from others, until it is found that this is too little.
+        done = len(self) - self._ahead <= free and allocate_ahead(self.fileno, self._ahead, wanted - self._ahead)
         self._ahead = wanted if done else None
         if done and len(self) > self.far:
             # Several may write to a file at once past the page cache, unless it has to grow.
@@ -252,8 +253,8 @@ class SpillFile:
             _freeing.settle()
             mine, others = spill_use.in_use(self.store.owner, os.fstat(self.fileno).st_dev)
             raise SpillError(
-                f"{nbytes:,} bytes could not be spilled to disk: {refusal(error)}; of it this dataset has {mine:,} "
-                f"bytes in use, other datasets of this process have {others:,}, and {room(self._folder)}. "
+                f"{nbytes:,} bytes could not be spilled to disk: {refusal(error)}; of it, without these, this dataset "
+                f"has {mine:,} bytes in use, other datasets of this process have {others:,}, and {room(self._folder)}. "
                 "Set Options.spill_dir to a larger disk, or give the pipeline more memory"
             ) from error
 

@@ -24,8 +24,9 @@ _AT_FDCWD, _EXCHANGE = -100, 2
 
 
 def local_folder(call: str, path: str) -> str:
-    """A path of this machine, also where it is written as ``file://``. PlanError for other URLs."""
-    path = path.removeprefix("file://")
+    """A path of this machine, also where it begins with ``file://`` or ``~``. PlanError for other URLs."""
+    # A folder that is called ~ would be deleted by a command that deletes much more.
+    path = os.path.expanduser(path.removeprefix("file://"))
     if is_url(path):
         raise PlanError(
             f"{call}({path!r}): the folder must be on a disk of this machine, since files of it are locked, exchanged "

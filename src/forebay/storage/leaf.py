@@ -170,7 +170,7 @@ def _of_strings(dtype: np.dtype[Any]) -> bool:
     return dtype == OBJECT or is_text(dtype)
 
 
-_CAN_BE_SAVED = "numbers, truth values, dates, str, bytes, arrays of them, and None in their place"
+_CAN_BE_SAVED = "numbers, truth values, dates as numpy.datetime64, str, bytes, arrays of them, and None in their place"
 
 
 def _described(value: Any) -> str:
