@@ -4,6 +4,7 @@ import threading
 import weakref
 from collections import deque
 
+from forebay.forks import tell_children
 from forebay.heaps import map_large_arrays
 from forebay.sizes import memory_left, parse_size
 
@@ -44,6 +45,11 @@ class Ledger:
         # What leases held that are gone. The garbage collector may run on a thread that has the lock, so it only leaves
         # them here.
         self._returned: deque[int] = deque()
+        tell_children(self)
+
+    def in_child(self) -> None:
+        """Called by itself in a forked child."""
+        self._lock = threading.Lock()
 
     def __repr__(self) -> str:
         return f"Ledger({self.budget}, held={self.held})"

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pytest
 
+from forebay import Dataset
 from forebay.block import RowError, column_from_array, column_from_rows
 from forebay.block.dense import Dense
 from forebay.block.objects import Objects
@@ -298,3 +299,14 @@ def test_a_change_from_the_dtype_of_earlier_blocks_names_the_row(rows: list[Any]
 def test_platform_names_of_one_type_are_one_type() -> None:
     assert column_from_rows([np.longlong(1), np.int64(2)]).dtype == np.int64
     assert column_from_rows([np.zeros(1, "q"), np.zeros(1, "l")]).rows() == [0, 0]
+
+
+@pytest.mark.parametrize("rows", [1, 2, 3])
+def test_records_that_are_part_of_an_element(rows: int) -> None:
+    kind = np.dtype([("a", "<i4"), ("b", "<f8")])
+    elements = [(i, np.array((i, i / 2), kind)) for i in range(rows)]
+    dataset = Dataset.from_generator(lambda: iter(elements))
+    assert [(int(i), record.item()) for i, record in dataset] == [(i, (i, i / 2)) for i in range(rows)]
+    (batch,) = dataset.batch(rows)
+    assert batch[1].dtype == kind
+    assert batch[1].tolist() == [(i, i / 2) for i in range(rows)]

@@ -12,6 +12,7 @@ import pytest
 from forebay import DataError, Dataset
 from forebay._native import read_rows
 from forebay.block.aligned import ALIGN, aligned_empty
+from forebay.plan.mapping import mapped_at
 from unit.support import SETTINGS, assert_same, python
 
 INT64_MIN, INT64_MAX = -(2**63), 2**63 - 1
@@ -148,6 +149,36 @@ def test_a_file_that_was_replaced_is_not_taken_for_the_old_one(path: Path) -> No
     np.save(path.with_name("new.npy"), np.zeros((20, 3, 4), np.float32))
     path.with_name("new.npy").rename(path)
     assert next(iter(Dataset.from_tensor_slices(array).skip(3)))[0, 0] == 36
+
+
+def test_a_file_with_the_same_number_on_another_disk_is_not_taken_for_the_mapped_one(
+    path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    array = np.load(path, mmap_mode="r")
+    expected = array.copy()
+    np.save(tmp_path / "other.npy", expected + 1)
+    (tmp_path / "other.npy").replace(path)
+    # Numbers begin anew on every disk, and the first files of two of them have the same.
+    real, number = os.fstat, mapped_at(array.ctypes.data)
+    assert number is not None
+
+    def elsewhere(file: int) -> os.stat_result:
+        found = list(real(file))
+        found[1], found[2] = number.inode, found[2] + 1
+        return os.stat_result(found)
+
+    monkeypatch.setattr(os, "fstat", elsewhere)
+    rows = list(Dataset.from_tensor_slices(array))
+    assert np.array_equal(rows, expected)
+
+
+def test_a_file_is_known_by_its_device_and_its_number(path: Path) -> None:
+    array = np.load(path, mmap_mode="r")
+    piece, found = mapped_at(array.ctypes.data), os.stat(path)
+    assert piece is not None
+    assert not piece._replace(device=piece.device + 1).is_of(found)
+    assert not piece._replace(inode=piece.inode + 1).is_of(found)
+    assert piece._replace(device=found.st_dev, inode=found.st_ino).is_of(found)
 
 
 def test_a_file_cut_short_is_an_error_and_no_crash(path: Path) -> None:

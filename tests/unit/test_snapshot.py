@@ -127,6 +127,15 @@ def test_shards_and_a_reader(tmp_path: Path) -> None:
     assert plain(list(resumed(build(), state))) == [4, 7, 10, 2, 5, 8, 11]
 
 
+def test_a_reader_that_gives_no_dataset_is_told_of_where_it_was_given(tmp_path: Path) -> None:
+    ds = Dataset.range(5).snapshot(tmp_path / "s", reader_func=lambda shards: 1)  # type: ignore[arg-type,return-value]
+    assert plain(list(ds)) == list(range(5))
+    with pytest.raises(
+        fb.PlanError, match=r"^snapshot at test_snapshot\.py:\d+: <lambda> must return a Dataset, got 1"
+    ):
+        list(ds)
+
+
 def test_a_stream_goes_on_as_it_began(tmp_path: Path) -> None:
     ds = Dataset.range(50).shuffle(seed=1).snapshot(tmp_path / "s", reader_func=lambda shards: shards.flat_map(_whole))
     whole = list(Dataset.range(50).shuffle(seed=1))

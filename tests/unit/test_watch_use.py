@@ -186,6 +186,13 @@ def test_misuse() -> None:
         w.epoch()
     with pytest.raises(fb.PlanError, match="for one run"), w:
         pass
+    for never_begun in (fb.watch(), w):
+        with pytest.raises(fb.PlanError, match="ends once, and not before it begins"):
+            never_begun.__exit__(None, None, None)
+    with pytest.raises(fb.PlanError, match=r"fb\.watch\(types='no'\): types must be True or False"):
+        fb.watch(types="no")  # type: ignore[arg-type]
+    with pytest.raises(fb.PlanError, match=r"fb\.watch\(tracemalloc=3\)"):
+        fb.watch(tracemalloc=3)  # type: ignore[arg-type]
 
 
 def test_no_thread_stays() -> None:

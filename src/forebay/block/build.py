@@ -75,7 +75,8 @@ def _stack(arrays: Sequence[NDArray[Any]]) -> Column | None:
     shapes = set(map(_shape, arrays))
     ranks = {len(shape) for shape in shapes}
     if ranks == {0}:
-        return Dense(np.array(arrays, dtype))
+        # Of a tuple, NumPy would make one record with as many fields.
+        return Dense(np.array(list(arrays), dtype))
     if len(shapes) == 1:
         return Dense(joined(arrays).reshape(len(arrays), *shapes.pop()))
     return Ragged.of(list(arrays)) if len(ranks) == 1 else None

@@ -5,7 +5,7 @@ What reads and writes them is imported where it is used: most programs never do,
 
 import os
 from collections.abc import Callable, Generator
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from forebay.block import START, Block
 from forebay.dataset.runnable import RunnableDataset
@@ -146,7 +146,7 @@ class StoredDataset(DatasetSteps[T_co]):
             raise PlanError(f"load(compression={compression!r}): it was saved with compression={have!r}")
         if reader_func is None:
             return Dataset(source)
-        return _read_by(function("load", "reader_func", reader_func), source)
+        return _read_by(function("load", "reader_func", reader_func), source, "load()")
 
     def write_tfrecord(
         self,
@@ -245,7 +245,9 @@ class StoredDataset(DatasetSteps[T_co]):
         site = Site("snapshot", name, caller())
 
         def load(folder: str) -> Node:
-            return Dataset.load(folder, reader_func=reader_func).plan
+            rows = Dataset.load(folder)
+            source = cast("Saved", rows.plan)
+            return (rows if reader_func is None else _read_by(reader_func, source, str(site))).plan
 
         return self._then(
             Snapshot,
@@ -290,7 +292,7 @@ def plan_digest(plan: Node) -> str:
     return blake2b("\n".join(plan_lines(plan)).encode("utf-8", "surrogatepass"), digest_size=8).hexdigest()
 
 
-def _read_by(reader_func: ReaderFunc, source: "Saved") -> "Dataset[Any]":
+def _read_by(reader_func: ReaderFunc, source: "Saved", call: str) -> "Dataset[Any]":
     from forebay.dataset import Dataset
     from forebay.sources.saved import Saved, SavedShards
 
@@ -301,15 +303,15 @@ def _read_by(reader_func: ReaderFunc, source: "Saved") -> "Dataset[Any]":
     datasets = Dataset[Any](SavedShards(datasets=shards, id=source.manifest.id, label=source.label, where=source.where))
     result = reader_func(datasets)
     if not isinstance(result, RunnableDataset):
-        raise PlanError(f"load(): {function_name(reader_func)} must return a Dataset, got {result!r}")
+        raise PlanError(f"{call}: {function_name(reader_func)} must return a Dataset, got {result!r}")
     saved, found = static_spec(source), static_spec(result.plan)
     if _gives_shards(result.plan) or (None not in (saved, found) and not same_kind(saved, found)):
         what = "the shards themselves" if _gives_shards(result.plan) else f"{found!r}, where {saved!r} was saved"
         raise PlanError(
-            f"load(): {function_name(reader_func)} gets a dataset of datasets, one for each shard, and must return one "
+            f"{call}: {function_name(reader_func)} gets a dataset of datasets, one for each shard, and must return one "
             f"of the elements that are in these, but its elements are {what}: take them out "
             "with .interleave(lambda shard: shard), or with .flat_map for one shard behind another, and add other "
-            "steps to what load() returns"
+            "steps to what this returns"
         )
     return result
 

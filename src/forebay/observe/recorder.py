@@ -4,6 +4,7 @@ import threading
 from collections.abc import Callable
 from enum import IntEnum
 
+from forebay.forks import tell_children
 from forebay.observe.bins import Bins
 from forebay.observe.judge import Readings, Series
 from forebay.observe.use import Use
@@ -49,6 +50,11 @@ class Recorder:
         self.peak = self.own_peak = self.shared_peak = 0
         self.shared_before = 0
         self._clear()
+        tell_children(self)
+
+    def in_child(self) -> None:
+        """Called by itself in a forked child."""
+        self._lock = threading.Lock()
 
     def begin(self) -> int:
         """Take what there is now as where all growth begins; resident memory."""

@@ -12,6 +12,7 @@ from typing import IO
 
 from forebay.block import Block
 from forebay.errors import PlanError
+from forebay.forks import tell_children
 from forebay.observe.allocations import Allocations
 from forebay.observe.bins import Bins
 from forebay.observe.census import Census, census
@@ -26,6 +27,7 @@ from forebay.observe.report import report
 from forebay.observe.stages import Stages
 from forebay.observe.use import Use
 from forebay.observe.verdict import Verdict
+from forebay.plan.check import flag
 from forebay.run import observers
 from forebay.run.leaving import join
 from forebay.run.observers import Observed
@@ -60,6 +62,11 @@ class Watch:
         self._baseline = self._shared_memory = 0
         self._verdict: Verdict | None = None
         self._state = "new"
+        tell_children(self)
+
+    def in_child(self) -> None:
+        """Called by itself in a forked child."""
+        self._counting = threading.Lock()
 
     def __enter__(self) -> "Watch":
         if self._state != "new":
@@ -80,6 +87,8 @@ class Watch:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        if self._state != "running":
+            raise PlanError("a watch ends once, and not before it begins: use it as `with fb.watch() as w:`")
         observers.remove(self._hook)
         self._commands.put(None)
         join(self._thread)
@@ -335,4 +344,4 @@ def watch(*, types: bool = True, tracemalloc: bool = False) -> Watch:
     >>> w.verdict.types[0].name, len(kept)
     ('numpy.ndarray', 100)
     """
-    return Watch(types, tracemalloc)
+    return Watch(flag("fb.watch", "types", types), flag("fb.watch", "tracemalloc", tracemalloc))

@@ -10,6 +10,7 @@ from typing import Any
 from forebay.block import START, Block, Cursor, concat_blocks
 from forebay.digests import blake2b
 from forebay.errors import DataError, PlanError, SpillError
+from forebay.forks import tell_children
 from forebay.plan.changes import KeptPlan
 from forebay.plan.identity import content_key, contents_of_plan, layout
 from forebay.plan.node import Build, Holding, Node, Sizes, Traits
@@ -44,6 +45,11 @@ class CacheStore:
         self._lock = threading.Lock()
         self._latest: tuple[tuple[int, ...], Content] | None = None
         self.warned = False
+        tell_children(self)
+
+    def in_child(self) -> None:
+        """Called by itself in a forked child."""
+        self._lock = threading.Lock()
 
     def content(self, node: "Cache") -> Content:
         """The rows kept under the seeds of this plan; those kept under others are forgotten."""

@@ -14,13 +14,18 @@ _SHARED = ("Shared_Dirty:", "Private_Dirty:")
 
 
 class Piece(NamedTuple):
-    """A range of addresses of this process that is mapped in one piece: from where in the file with that inode."""
+    """A range of addresses of this process that is mapped in one piece: from where in which file."""
 
     low: int
     high: int
     rights: str
     offset: int
+    device: int
     inode: int
+
+    def is_of(self, found: os.stat_result) -> bool:
+        """Whether that is the file. Some file systems call their devices by several numbers, and then nobody knows."""
+        return (found.st_dev, found.st_ino) == (self.device, self.inode)
 
     def place(self, address: int) -> int:
         """Where in the file what is at the address lies."""
@@ -67,7 +72,7 @@ def stamp(array: Any) -> tuple[Any, ...] | None:
         found = os.stat(mapped.filename)
     except (OSError, ValueError):
         return None
-    if not pieces or any(piece.inode != found.st_ino for piece in pieces) or any(map(_is_written, pieces)):
+    if not pieces or not all(piece.is_of(found) for piece in pieces) or any(map(_is_written, pieces)):
         return None
     times = found.st_mtime_ns, found.st_ctime_ns
     return os.fspath(mapped.filename), found.st_ino, found.st_size, times, pieces[0].place(array.ctypes.data)
@@ -90,8 +95,9 @@ def _span(line: str) -> tuple[int, int]:
 
 
 def _piece(line: str) -> Piece:
-    _, rights, offset, _, inode, *_ = line.split(maxsplit=5)
-    return Piece(*_span(line), rights, int(offset, 16), int(inode))
+    _, rights, offset, device, inode, *_ = line.split(maxsplit=5)
+    major, _, minor = device.partition(":")
+    return Piece(*_span(line), rights, int(offset, 16), os.makedev(int(major, 16), int(minor, 16)), int(inode))
 
 
 def _is_written(piece: Piece) -> bool:

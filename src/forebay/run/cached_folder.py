@@ -19,6 +19,7 @@ from typing import Any
 
 from forebay.block import START, Block, Cursor
 from forebay.errors import ForebayError, SpillError
+from forebay.forks import is_torn
 from forebay.full_disk import is_full, refusal, room
 from forebay.run.cached import Content, Damaged, compact, fitting, shared
 from forebay.run.cached_others import ENDINGS, LOCK, Origin, Others
@@ -66,14 +67,27 @@ class FolderContent(Content):
         except OSError as error:
             raise SpillError(f"cache({str(folder)!r}) cannot be read: {refusal(error)}") from error
 
+    def in_child(self) -> None:
+        """Its parent writes, if anybody does, and what waits for that is not there yet."""
+        super().in_child()
+        self._lock = None
+        self._waiting.clear()
+        self.rows = self._written
+        if is_torn(self._mutex):
+            self._mutex = threading.RLock()
+            self._forget()
+
     # Finding what is there.
 
     def _open(self) -> None:
         """Begin again with what is in the folder now."""
+        self._forget()
+        self.refresh()
+
+    def _forget(self) -> None:
         self._records, self._starts, self._end = [], [], 0
         self.rows, self.complete, self._seen = 0, False, None
         self._file = None
-        self.refresh()
 
     def refresh(self) -> None:
         """Read the index if it has been replaced, and look for records behind the last known one."""
@@ -337,6 +351,9 @@ class FolderContent(Content):
             finally:
                 self._waiting.clear()
                 self.rows = self._written
+                if lock.mine:
+                    # To close it is not enough: processes that were forked meanwhile may have it open too.
+                    fcntl.flock(lock.number, fcntl.LOCK_UN)
                 lock.close()
 
     @property

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from forebay.block import START, Block, Cursor, RowError, concat_blocks
+from forebay.forks import is_torn
 from forebay.ledger import Lease, Ledger
 from forebay.run.cached import Content, compact, fitting, shared
 from forebay.run.operator import Operator, Setup
@@ -80,6 +81,10 @@ class MemoryContent(Content):
 
     def __init__(self) -> None:
         super().__init__()
+        self._begin()
+
+    def _begin(self) -> None:
+        self.rows, self.complete = 0, False
         self._lock = threading.Lock()
         self._kept: list[_InMemory] = []
         self._written = _OnDisk()
@@ -93,6 +98,12 @@ class MemoryContent(Content):
         self._leases: weakref.WeakKeyDictionary[Ledger, weakref.ref[Lease]] = weakref.WeakKeyDictionary()
         # The memory outlasts the iterators that filled it, and so does its place in their budget.
         self._lease: Lease | None = None
+
+    def in_child(self) -> None:
+        """What its parent has kept is here too, unless a thread was adding to it just now."""
+        super().in_child()
+        if is_torn(self._lock):
+            self._begin()
 
     def enter(self, user: Operator, setup: Setup) -> Any:
         """What is in memory counts in every budget under which it is used."""

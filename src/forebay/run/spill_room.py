@@ -8,6 +8,7 @@ from collections import deque
 from typing import Protocol
 
 from forebay.errors import SpillError
+from forebay.forks import tell_children
 
 
 def check_folder(folder: "str | os.PathLike[str] | None") -> None:
@@ -54,6 +55,11 @@ class SpillStore:
         self._kept: weakref.WeakSet[Kept] = weakref.WeakSet()
         # The garbage collector may close a file on a thread that has the lock, so what is given back is only left here.
         self._returned: deque[int] = deque()
+        tell_children(self)
+
+    def in_child(self) -> None:
+        """Called by itself in a forked child."""
+        self._lock = threading.Lock()
 
     @property
     def used(self) -> int:

@@ -7,6 +7,7 @@ import numpy as np
 
 from forebay.block import Block, Indices, concat_blocks
 from forebay.errors import SpillError
+from forebay.forks import is_torn, tell_children
 from forebay.ledger import Lease, Ledger
 from forebay.run import Setup
 from forebay.run.spill_room import SpillStore
@@ -37,6 +38,14 @@ class DecodedGroups:
         self._spilled: SpilledRows | None = None
         self._on_disk: dict[int, int] = {}  # By group, where its rows begin.
         self._filled = 0  # Where the next group's would, so that the file has no holes.
+        tell_children(self)
+
+    def in_child(self) -> None:
+        """Called by itself in a forked child: in one file, it and its parent would write over each other's rows."""
+        self._spilled, self._on_disk, self._filled = None, {}, 0
+        if is_torn(self._lock):
+            self._lock = Lock()
+            self._kept, self._bytes = {}, 0
 
     def within(self, setup: Setup) -> Lease:
         """The budget of whoever reads now. What was kept for somebody before counts in it from now on."""

@@ -174,7 +174,7 @@ def _file_behind(array: NDArray[Any], mapped: "np.memmap[Any, Any]") -> FileRows
         file = os.open(mapped.filename, os.O_RDONLY | os.O_CLOEXEC)
     except OSError:
         return None
-    if os.fstat(file).st_ino != piece.inode:
+    if not piece.is_of(os.fstat(file)):
         # The name stands for another file by now; the mapping still has the old one.
         os.close(file)
         return None

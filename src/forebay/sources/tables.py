@@ -18,6 +18,7 @@ import numpy as np
 
 from forebay.block import Block, Indices, RowError, concat_blocks
 from forebay.errors import FileError, PlanError
+from forebay.forks import tell_children
 from forebay.ledger import Lease, Ledger
 from forebay.plan.check import flag
 from forebay.plan.node import Holding, Sizes
@@ -257,6 +258,12 @@ class TableIndex(FileIndex):
         self._ledger: Ledger | None = None
         self._spill = SpillStore()
         self._piece = _PIECE
+        tell_children(self)
+
+    def in_child(self) -> None:
+        """Called by itself in a forked child: streams are its parent's."""
+        self._lock = Lock()
+        self._streams = OrderedDict()
 
     def __reduce__(self) -> Any:
         return _index_again, (self._node, self._path)

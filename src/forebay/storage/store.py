@@ -11,6 +11,7 @@ import numpy as np
 from forebay.block import Block, Column, Indices
 from forebay.block.build import concat_columns
 from forebay.errors import DataError
+from forebay.forks import is_torn, tell_children
 from forebay.ledger import Lease, Ledger
 from forebay.storage.columns import decode
 from forebay.storage.file_reader import BatchInMemory, Source, StoredFile
@@ -48,6 +49,13 @@ class Store:
         self._decoded_bytes = 0
         self._latest: tuple[int, BatchInMemory] | None = None
         self._leases: weakref.WeakKeyDictionary[Ledger, weakref.ref[Lease]] = weakref.WeakKeyDictionary()
+        tell_children(self)
+
+    def in_child(self) -> None:
+        """Called by itself in a forked child."""
+        if is_torn(self._lock):
+            self._lock = threading.Lock()
+            self._files, self._decoded, self._decoded_bytes = OrderedDict(), OrderedDict(), 0
 
     def __reduce__(self) -> Any:
         return Store, (self._path, self._manifest)
