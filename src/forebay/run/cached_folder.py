@@ -8,10 +8,8 @@ that is killed loses no more than the record it was writing, and the rows of abo
 
 import errno
 import fcntl
-import json
 import os
 import threading
-import zlib
 from bisect import bisect_right
 from contextlib import suppress
 from pathlib import Path
@@ -22,6 +20,7 @@ from forebay.errors import ForebayError, SpillError
 from forebay.forks import is_torn
 from forebay.full_disk import is_full, refusal, room
 from forebay.run.cached import Content, Damaged, compact, fitting, shared
+from forebay.run.cached_index import Index, stamp
 from forebay.run.cached_others import ENDINGS, LOCK, Origin, Others
 from forebay.run.cached_record import Decoder, Record, describe, encode
 from forebay.run.files import OpenFile, sync_folder
@@ -103,21 +102,21 @@ class FolderContent(Content):
             if self._file is None:
                 self._file = OpenFile.existing(self._data)
             if self._file is None:
-                found = _read_index(self._index, self._key)
-                if found is not None and found["records"]:
-                    self._tell_missing(0, Record.from_json(found["records"][-1]).stop)
+                found = Index.read(self._index, self._key)
+                if found is not None and found.records:
+                    self._tell_missing(0, found.records[-1].stop)
                 return
-            index = _stamp(self._index)
+            index = stamp(self._index)
             if index is not None and index != self._seen:
                 self._seen = index
                 self._load_index(self._file.size)
             self._scan(self._file, self._file.size)
 
     def _load_index(self, size: int) -> None:
-        found = _read_index(self._index, self._key)
+        found = Index.read(self._index, self._key)
         if found is None:
             return
-        records = [Record.from_json(each) for each in found["records"]]
+        records = found.records
         whole = next((i for i, record in enumerate(records) if record.end > size), len(records))
         if whole and records[whole - 1].stop < self.rows:
             return
@@ -128,8 +127,8 @@ class FolderContent(Content):
         self._starts = [record.row for record in self._records]
         self.rows = self._records[-1].stop if whole else 0
         # Behind a record that is missing there is nothing to go on from but its beginning.
-        self._end = found["end"] if whole == len(records) else max((r.end for r in self._records), default=0)
-        self.complete = bool(found["complete"]) and whole == len(records)
+        self._end = found.end if whole == len(records) else max((r.end for r in self._records), default=0)
+        self.complete = found.complete and whole == len(records)
 
     def _tell_missing(self, start: int, stop: int) -> None:
         """Once: what is computed again may take hours."""
@@ -364,19 +363,9 @@ class FolderContent(Content):
         """Replace the index, after everything it speaks of is on the disk."""
         assert self._file is not None
         os.fsync(self._file.number)
-        text = json.dumps(
-            {
-                "key": self._key,
-                "complete": self.complete,
-                "end": self._end,
-                "records": [record.to_json() for record in self._records],
-            }
-        ).encode()
+        found = Index(self.complete, self._end, self._records)
         try:
-            with self._tmp.open("wb") as out:
-                out.write(b"%08x\n" % zlib.crc32(text) + text)
-                out.flush()
-                os.fsync(out.fileno())
+            found.write(self._tmp, self._key)
             os.replace(self._tmp, self._index)
         except OSError:
             self._tmp.unlink(missing_ok=True)
@@ -411,24 +400,3 @@ class FolderContent(Content):
 
 def _payload(file: OpenFile, record: Record) -> Stretch:
     return Stretch(file, file.number, record.end - record.payload, record.payload)
-
-
-def _stamp(path: Path) -> tuple[int, int, int] | None:
-    """Differs whenever a file has been replaced."""
-    try:
-        found = path.stat()
-    except FileNotFoundError:
-        return None
-    return found.st_ino, found.st_mtime_ns, found.st_size
-
-
-def _read_index(path: Path, key: str) -> dict[str, Any] | None:
-    """What the index says; None if there is none, or it is damaged."""
-    try:
-        checksum, _, text = path.read_bytes().partition(b"\n")
-    except FileNotFoundError:
-        return None
-    if checksum != b"%08x" % zlib.crc32(text):
-        return None
-    found: dict[str, Any] = json.loads(text)
-    return found if found["key"] == key else None
