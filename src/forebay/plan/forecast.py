@@ -135,6 +135,7 @@ class _Steps:
         self._look = look
         self._drawn = drawn
         self._seen: dict[int, Block | None] = {}
+        self._within: dict[int, Holding | None] = {}
         self.found: list[StepForecast] = []
 
     def visit(self, node: Node, scattered: bool) -> int:
@@ -146,7 +147,7 @@ class _Steps:
         inputs = [self.visit(child, by_number) for child in node.inputs]
         own = node.element_bytes(*inputs) or self._element_bytes(node)
         below = node.input if node.inputs else node
-        look, inside = partial(self._looked, below), partial(self._inside, below)
+        look, inside = partial(self._looked, below), partial(self._inside, node)
         sizes = Sizes(own, inputs[0] if inputs else own, None, self._setup, scattered, look, inside)
         holdings = [_at(node, sizes, scale) for scale in self._scales]
         self.found[place] = StepForecast(
@@ -160,12 +161,15 @@ class _Steps:
         return own
 
     def _inside(self, node: Node, make: Callable[[Block], Node], setup: Setup) -> Holding | None:
-        first = self._look(node)
-        if first is None:
-            return None
+        if id(node) not in self._within:
+            # Once for all scales: to make a plan calls a function of the user's.
+            first = self._look(node.input)
+            self._within[id(node)] = None if first is None else self._beside_blocks(make(first), setup)
+        return self._within[id(node)]
+
+    def _beside_blocks(self, plan: Node, setup: Setup) -> Holding:
         steps = _Steps(setup, (1,), self._look, self._drawn)
-        steps.visit(make(first), False)
-        # What is least is there in any case: a block of every open dataset.
+        steps.visit(plan, False)
         memory = sum(max(0, step.memory[0] - 2 * max(step.element, setup.block_bytes)) for step in steps.found)
         known = [step.disk[0] for step in steps.found]
         return Holding(memory, "", None if None in known else sum(each for each in known if each is not None))
