@@ -100,6 +100,9 @@ class Snapshot(Node):
         for name in ("shard_func", "reader_func"):
             if getattr(self, name) is not None:
                 function("snapshot", name, getattr(self, name))
+        path = self.place.path
+        if os.path.exists(path) and not os.path.isdir(path):
+            raise PlanError(f"snapshot(path={path!r}): there is a file of that name; it must be a folder")
 
     def params(self) -> dict[str, Any]:
         """What decides the order of rows."""

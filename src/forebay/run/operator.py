@@ -231,7 +231,7 @@ class Operator(ABC):
         return 0, 0.0
 
     def moved(self) -> tuple[float, float] | None:
-        """By how many places rows have moved on average, and among how many, where it does so within limits."""
+        """By how many places rows have moved on average, and among how many; None unless they move within limits."""
         return None
 
     def fail_next(self, error: ForebayError) -> None:
