@@ -351,6 +351,7 @@ void bind_records(nb::module_& m) {
         "An array of so many bytes, whatever they are. Large ones begin at a page, and need not be cleared by the system.");
   m.def("clear_spare", &clear_memory, "Give memory that is kept for such arrays back to the system; how many bytes that was.");
   m.def("kept_spare", &kept_memory, "How many bytes are kept for such arrays at the moment.");
+  m.def("beyond_spare", &memory_beyond, "By how many bytes such arrays that are in use are larger than was asked for.");
   nb::class_<Parser>(m, "Parser", "Features that are wanted of serialized Examples.")
       .def("__init__",
            [](Parser* self, nb::list features, bool sequences, bool compares) {

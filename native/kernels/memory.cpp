@@ -1,11 +1,16 @@
 #include "memory.hpp"
 
 #include <algorithm>
+#include <atomic>
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
 #include <mutex>
 #include <new>
+
+#if defined(__GLIBC__)
+#include <malloc.h>
+#endif
 
 namespace forebay {
 namespace {
@@ -60,6 +65,18 @@ void* take_pages(std::size_t bytes) {
 }
 
 void free_pages(void* memory) noexcept { std::free(head_of(memory).begin); }
+
+std::atomic<std::size_t> beyond{0};
+
+// What a piece takes, if only that many bytes of it were asked for, besides these.
+std::size_t beyond_of(const void* memory, std::size_t bytes) noexcept {
+  const Head head = head_of(memory);
+#if defined(__GLIBC__)
+  return malloc_usable_size(head.begin) - bytes;
+#else
+  return head.bytes + kPage + sizeof(Head) - bytes;
+#endif
+}
 
 struct Piece {
   void* memory;
@@ -142,9 +159,10 @@ void* take_memory(std::size_t bytes, bool roomy) {
   if (bytes < kLarge) {
     memory = std::malloc(std::max<std::size_t>(bytes, 1));
   } else {
-    bytes = rounded(bytes);
-    memory = kept().take(bytes, roomy);
-    if (memory == nullptr) memory = take_pages(bytes);
+    const std::size_t whole = rounded(bytes);
+    memory = kept().take(whole, roomy);
+    if (memory == nullptr) memory = take_pages(whole);
+    if (memory != nullptr) beyond.fetch_add(beyond_of(memory, bytes), std::memory_order_relaxed);
   }
   if (memory == nullptr) throw std::bad_alloc();
   return memory;
@@ -154,14 +172,17 @@ void give_memory(void* memory, std::size_t bytes) noexcept {
   if (memory == nullptr) return;
   if (bytes < kLarge) {
     std::free(memory);
-  } else if (!kept().give(memory)) {
-    free_pages(memory);
+    return;
   }
+  beyond.fetch_sub(beyond_of(memory, bytes), std::memory_order_relaxed);
+  if (!kept().give(memory)) free_pages(memory);
 }
 
 std::size_t clear_memory() noexcept { return kept().clear(); }
 
 std::size_t kept_memory() noexcept { return kept().bytes(); }
+
+std::size_t memory_beyond() noexcept { return beyond.load(std::memory_order_relaxed); }
 
 void* resize_memory(void* memory, std::size_t bytes, std::size_t wanted) {
   if (memory != nullptr && std::max(bytes, wanted) < kLarge) {

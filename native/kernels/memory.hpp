@@ -18,6 +18,9 @@ std::size_t clear_memory() noexcept;
 // How many bytes are kept: in use as far as the C library knows, and by nobody.
 std::size_t kept_memory() noexcept;
 
+// By how much the large pieces that are in use are larger than was asked for: the C library counts all of it.
+std::size_t memory_beyond() noexcept;
+
 // The same piece with another size; what was in it is still there.
 void* resize_memory(void* memory, std::size_t bytes, std::size_t wanted);
 

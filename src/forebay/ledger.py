@@ -3,6 +3,7 @@
 import threading
 import weakref
 from collections import deque
+from typing import Any
 
 from forebay.forks import tell_children
 from forebay.heaps import map_large_arrays
@@ -24,7 +25,8 @@ class Ledger:
     Buffers ask before they grow. One that is refused does not wait here: it makes do with what it has (works less far
     ahead, spills to disk), so no two of them can wait for each other. What a step needs to move at all, one block in
     hand, is noted but never refused. Where that is more than a small budget, there is nothing left for freed arrays of
-    the C library, and it is told to keep none.
+    the C library, and it is told to keep none. In another process, such as a worker of a ``DataLoader``, it is a budget
+    of its own, of the same size.
 
     >>> import forebay as fb
     >>> ledger = fb.Ledger("1MiB")
@@ -53,6 +55,14 @@ class Ledger:
 
     def __repr__(self) -> str:
         return f"Ledger({self.budget}, held={self.held})"
+
+    def __reduce__(self) -> Any:
+        # In another process it is a budget of its own, as after a fork.
+        return Ledger, (self.given,)
+
+    def __deepcopy__(self, memo: Any) -> "Ledger":
+        # Copies of a dataset in one process share it as the dataset does.
+        return self
 
     @property
     def held(self) -> int:

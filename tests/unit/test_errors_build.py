@@ -65,6 +65,7 @@ CASES: list[tuple[Callable[[], Any], str]] = [
     (lambda: ds.cache("x", compression=np.array(["zstd"])), r"cache\(compression=array.*: compression must be"),
     (lambda: ds.save("x", np.array(["zstd", "lz4"])), r"save\(compression=array.*: compression must be None, 'zstd'"),
     (lambda: ds.snapshot("x", np.array(["zstd", "lz4"])), r"snapshot\(compression=array.*: compression must be None"),
+    (lambda: ds.snapshot(__file__), r"snapshot\(path='.*'\): there is a file of that name; it must be a folder"),
     (lambda: ds.memory_report(5), r"memory_report\(scales=5\): scales must be a list of whole numbers"),
     (lambda: ds.memory_report(None), r"memory_report\(scales=None\): scales must be a list of whole numbers"),
     (lambda: ds.memory_report([]), r"memory_report\(scales=\[\]\): scales must be a list of whole numbers"),

@@ -150,6 +150,25 @@ def test_the_distance_that_rows_move_is_measured(memory: Any, by_number: bool) -
     assert shuffled == pytest.approx(3 * moved / rows)
 
 
+@pytest.mark.parametrize("by_number", [False, True])
+def test_every_round_of_a_repeat_is_measured_by_itself(by_number: bool) -> None:
+    rows, size = 3000, 600
+    source = Dataset.range(rows) if by_number else stream(rows)
+    alone, _ = quality(source.shuffle(size, seed=1))
+    dataset = source.shuffle(size, seed=1).repeat(30)
+    moved, shuffled = quality(dataset)
+    assert alone is not None
+    assert moved == pytest.approx(alone, rel=0.15)
+    assert shuffled == pytest.approx(3 * alone / rows, rel=0.15)
+    with iter(dataset) as it:
+        # A round that has just begun has no say yet.
+        for _ in zip(range(10 * rows + 50), it):
+            pass
+        (found,) = [each for each in it.stats() if each.name.startswith("shuffle")]
+        assert found.shuffled == pytest.approx(shuffled, rel=0.1)
+        assert "a uniform shuffle" not in str(it.stats())
+
+
 def test_a_buffer_of_everything_moves_rows_as_far_as_a_uniform_order() -> None:
     _, shuffled = quality(stream(5000).shuffle(5000, seed=1))
     assert shuffled is not None

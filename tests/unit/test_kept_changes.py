@@ -185,6 +185,19 @@ def test_snapshots_of_other_steps_are_others_and_no_reason_to_say_so(
     assert said(caplog) == []
 
 
+def test_snapshots_that_are_written_otherwise_say_so(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    def run(**how: Any) -> str:
+        list(Dataset.range(9).snapshot(tmp_path, **how))
+        return "\n".join(said(caplog))
+
+    assert run() == ""
+    assert "is made anew: its compression has changed. The older one stays" in run(compression="zstd")
+    assert "its shard_func has changed." in run(compression="zstd", shard_func=by(2))
+    assert "its compression and shard_func have changed." in run(shard_func=by(1))
+    assert "its shard_func has changed." in run(shard_func=by(3))
+    assert run() == ""
+
+
 def test_a_folder_that_cannot_be_made_is_named_with_the_reason() -> None:
     with pytest.raises(
         fb.SpillError, match=r"cache\('/proc/x'\): the folder cannot be made: No such file .*\(/proc/x\)"

@@ -1,6 +1,8 @@
 """The ledger: what is held is counted, growth beyond the budget is refused, and everything comes back."""
 
+import copy
 import gc
+import pickle
 import threading
 from collections.abc import Iterator
 from typing import Any
@@ -11,6 +13,18 @@ import pytest
 import forebay as fb
 from forebay import Dataset
 from forebay.ledger import Ledger
+
+
+def test_datasets_that_share_a_ledger_go_to_another_process() -> None:
+    ledger = Ledger("1MiB")
+    options = fb.Options(memory=ledger)
+    train, test = Dataset.range(5).with_options(options), Dataset.range(3).with_options(options)
+    one, other = pickle.loads(pickle.dumps((train, test)))
+    assert (len(list(one)), len(list(other))) == (5, 3)
+    there = one.options().memory
+    assert (type(there), there.budget, there.held) == (Ledger, 1 << 20, 0)
+    assert other.options().memory is there is not ledger
+    assert copy.deepcopy(train).options().memory is ledger
 
 
 def test_growth_is_granted_up_to_the_budget() -> None:

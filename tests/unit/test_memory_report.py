@@ -221,3 +221,10 @@ def test_an_element_larger_than_the_budget_is_told_beforehand_as_it_is_later() -
     small = rows.take(10).batch(500).with_options(tight)
     assert "is an error" not in str(small.memory_report())
     assert len(list(small)) == 1
+
+
+def test_a_scale_that_was_not_asked_for_is_refused_with_what_to_ask() -> None:
+    report = Dataset.range(5).memory_report(scales=(1, 2))
+    for asked in (report.memory, report.disk):
+        with pytest.raises(fb.PlanError, match=r"for 1, 2 times the data: memory_report\(scales=\[7\]\) has that"):
+            asked(7)

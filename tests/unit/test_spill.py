@@ -138,6 +138,7 @@ def test_a_limit_holds_and_leaves_the_count_right(size: int | None) -> None:
     assert error.value.step is not None
     assert error.value.step.startswith("shuffle at test_spill.py:")
     assert str(error.value).startswith(f"{error.value.step}: Options.spill_limit")
+    assert "memory_report() tells how much goes to disk" in str(error.value)
 
 
 @pytest.mark.parametrize("size", [None, 500])

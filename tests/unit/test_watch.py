@@ -161,6 +161,18 @@ def test_a_cache_that_fills_is_growth_within_its_budget() -> None:
     assert "may hold 100.0 MiB together (Options.memory)" in verdict["text"]
 
 
+def test_a_cache_is_growth_also_if_its_blocks_are_no_powers_of_two() -> None:
+    verdict = run("""
+        ds = Dataset.range(16_000).map(lambda x: np.full(1000, x, np.float64)).cache().batch(32)
+        with fb.watch() as w:
+            for batch in ds:
+                batch.sum()
+        tell(w)
+        """)
+    assert verdict["kind"] == "growth"
+    assert "it no longer grows" in verdict["reason"]
+
+
 def test_a_cache_says_up_to_where_it_fills() -> None:
     filling = """
         def rows():

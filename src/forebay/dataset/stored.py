@@ -213,7 +213,9 @@ class StoredDataset(DatasetSteps[T_co]):
         first iterated over: one whose function changes afterwards, by a global for example, still reads what it has
         written; build it anew. Iterations that stop early leave nothing; the next one starts over.
 
-        What is random in the steps before is frozen: all iterations see the order and the numbers of the first.
+        What is random in the steps before is frozen: all iterations see the numbers of the first, and its order. With
+        a `shard_func` or a `reader_func` the first has the order of the steps before, and the others that in which the
+        shards are read.
 
         A snapshot that is damaged is written again, and logged (logger "forebay"). One that cannot be opened counts as
         none; if rows of it turn out to be damaged later, all of it is computed and written before the iteration goes

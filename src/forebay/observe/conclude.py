@@ -60,7 +60,7 @@ def conclude(evidence: Evidence) -> Verdict:
     steps, epochs = recorder.memory.count, recorder.epochs
     children = evidence.children.growth()
     below = evidence.children.course()
-    looks = evidence.children_curve.x[-1] + 1 if len(evidence.children_curve) else 1.0
+    looks = float(evidence.children_curve.x[-1]) + 1 if len(evidence.children_curve) else 1.0
     kind: Kind = judged.kind
     finding, in_children = judged.finding, False
     if kind != "leak" and below.leak is not None:
@@ -176,9 +176,12 @@ def _reason(judged: Judgement, evidence: Evidence, holders: tuple[HolderGrowth, 
         largest = stages.growth()[:2]
         names = ", ".join(stage.name for stage in largest)
         also = f", and {files}" if files else ""
-        return (
-            f"{most}, {size(stages.peak)} were the buffer of {names}{also}; {_ending(largest, stages.budget, course)}"
-        )
+        ending = _ending(largest, stages.budget, course)
+        if stages.peak > highest:
+            # Some of it lay in memory that was free when the watch began.
+            held = f"the buffer of {names} held up to {size(stages.peak)}"
+            return f"{held}, with {size(highest)} more at the highest{also}; {ending}"
+        return f"{most}, {size(stages.peak)} were the buffer of {names}{also}; {ending}"
     if why == "kept":
         workers = ", and pages stay that are shared with worker processes" if stages.workers else ""
         also = f"{files}, and " if files and not workers else ""

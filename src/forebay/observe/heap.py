@@ -10,7 +10,7 @@ import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from forebay._native import kept_spare
+from forebay._native import beyond_spare, kept_spare
 
 # Small objects come out of pools of Python's own, which only count their pieces. These are of 16 to 512 bytes; lists,
 # dictionaries and numbers of a loop come to some 70 on average.
@@ -63,7 +63,9 @@ def usage_reader() -> Callable[[], Usage] | None:
     def read() -> Usage:
         heaps = mallinfo()
         spare = kept_spare()
-        live = heaps.uordblks + heaps.hblkhd - spare + _PYTHON_BLOCK * sys.getallocatedblocks() + _arrow()
+        # Blocks have a little room that nobody asked for: beside a cache that fills, it would look like a small leak.
+        used = heaps.uordblks + heaps.hblkhd - spare - beyond_spare()
+        live = used + _PYTHON_BLOCK * sys.getallocatedblocks() + _arrow()
         return Usage(live, heaps.fordblks + spare)
 
     return read

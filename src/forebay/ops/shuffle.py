@@ -26,6 +26,7 @@ from forebay.run.row_store import stored_bytes
 from forebay.run.slot_numbers import NUMBER, SlotNumbers
 from forebay.run.spilled_rows import most_spilled
 from forebay.run.stats import WEAK
+from forebay.run.steps import Shift
 from forebay.sizes import size_text
 
 # Up to here the permutation is drawn outright, exactly uniform; a bijection over a domain this small would not be.
@@ -231,12 +232,14 @@ class _PermutedReads(Operator):
         self._lease = setup.ledger.lease(str(node.site))
         self._at_once = _PICKS if fit(self._size, self._lease.budget) else group(self._lease.budget)
         self._picks = self._picks_of(0)
+        self._shift = Shift()  # Of the rounds before this one.
         self._ahead: Indices = np.empty(0, np.int64)
 
     def seek(self, cursor: Cursor, epoch: int) -> int:
         """The buffer's row numbers at any step are found without the steps before."""
         step = (cursor.state or {"step": 0})["step"] + cursor.skip
         self._epoch = epoch
+        self._shift += self._picks.shift
         self._picks.close()
         self._picks = self._picks_of(epoch)
         self._picks.seek(step, self._access.length)
@@ -257,9 +260,9 @@ class _PermutedReads(Operator):
         self._pace.observe(block.rows, block.nbytes, 0.0)
         return block.at(Cursor({"step": step}))
 
-    def moved(self) -> float | None:
+    def moved(self) -> tuple[float, float] | None:
         """As the picks were."""
-        return self._picks.moved
+        return (self._shift + self._picks.shift).moved()
 
     def close(self) -> None:
         """Let go of the numbers."""

@@ -18,7 +18,7 @@ from forebay.run.picks import fit, group, look_back_part
 from forebay.run.row_store import RowStore
 from forebay.run.slot_numbers import NUMBER, SlotNumbers
 from forebay.run.spilled_rows import SpilledRows
-from forebay.run.steps import Steps
+from forebay.run.steps import Shift, Steps
 
 # The input's cursor is kept for one row in so many of the buffer's size, and for no more rows than that: a cursor may
 # hold a log, which grows, or a place in each of hundreds of files.
@@ -46,6 +46,7 @@ class ShuffleBuffer(Operator):
         self._lease = setup.ledger.lease(str(site))
         self._store: RowStore | SpilledRows = RowStore(size, self._lease.budget)
         self._places: SlotNumbers | None = None
+        self._shift = Shift()  # Of the rounds before this one.
         self._reset(0)
 
     def _reset(self, epoch: int) -> None:
@@ -63,6 +64,7 @@ class ShuffleBuffer(Operator):
 
     def seek(self, cursor: Cursor, epoch: int) -> int:
         """Any row of the block that a cursor came with is reached directly; later ones by going on from there."""
+        self._shift += self._steps.shift
         self._reset(epoch)
         state = cursor.state or {"step": 0, "rows": 0, "total": None, "first": 0, "in": [None, 0]}
         direct: int = min(cursor.skip, state["rows"])
@@ -253,9 +255,9 @@ class ShuffleBuffer(Operator):
         self._store = spilled
         self._lease.release()
 
-    def moved(self) -> float | None:
+    def moved(self) -> tuple[float, float] | None:
         """As the picks were."""
-        return self._steps.moved
+        return (self._shift + self._steps.shift).moved()
 
     def close(self) -> None:
         """Let go of the rows."""

@@ -37,7 +37,7 @@ class SnapshotFolder:
     def __init__(self, path: str, origin: Node, compression: str | None, shard_func: Any) -> None:
         self.path = path
         self._origin = origin
-        self._how = (compression, shard_func)
+        self._compression, self._shard_func = compression, shard_func
         self._told = False
 
     @cached_property
@@ -46,15 +46,19 @@ class SnapshotFolder:
         return contents_of_plan(self._origin)
 
     @cached_property
+    def _how(self) -> dict[str, str]:
+        """How they are written, which is another folder too."""
+        return {"compression": str(self._compression), "shard_func": digest(self._shard_func, True)}
+
+    @cached_property
     def name(self) -> str:
         """The folder in `path` that belongs to the plan, and to no other."""
-        compression, shard_func = self._how
-        return os.path.join(self.path, content_key(self.contents, [str(compression), digest(shard_func, True)])[:16])
+        return os.path.join(self.path, content_key(self.contents, list(self._how.values()))[:16])
 
     def plan(self, site: Site) -> KeptPlan:
         """What to write down with the rows; says in the log, once, what has changed since others were written."""
         named = Site(f"snapshot({self.path!r})", site.label, site.where)
-        plan = KeptPlan(str(named), self.contents, [], "The older one stays in the folder beside it")
+        plan = KeptPlan(str(named), self.contents, [], "The older one stays in the folder beside it", self._how)
         if not self._told:
             self._told = True
             kept = next(filter(plan.resembles, self._others()), None)
@@ -96,6 +100,9 @@ class Snapshot(Node):
         for name in ("shard_func", "reader_func"):
             if getattr(self, name) is not None:
                 function("snapshot", name, getattr(self, name))
+        path = self.place.path
+        if os.path.exists(path) and not os.path.isdir(path):
+            raise PlanError(f"snapshot(path={path!r}): there is a file of that name; it must be a folder")
 
     def params(self) -> dict[str, Any]:
         """What decides the order of rows."""

@@ -25,17 +25,21 @@ class KeptPlan:
         contents: of the plan that they come from.
         seeds: that its random steps draw from.
         until: what becomes of rows of another plan.
+        how: texts of what else decides about what is kept, by the name of the argument.
     """
 
-    def __init__(self, what: str, contents: Contents, seeds: Sequence[int], until: str) -> None:
+    def __init__(
+        self, what: str, contents: Contents, seeds: Sequence[int], until: str, how: dict[str, str] | None = None
+    ) -> None:
         self._what = what
         self._contents = contents
         self._seeds = list(seeds)
         self._until = until
+        self._how = how or {}
 
     def text(self) -> str:
         """To be kept with the rows."""
-        return json.dumps({"steps": record(self._contents), "seeds": self._seeds})
+        return json.dumps({"steps": record(self._contents), "seeds": self._seeds, "how": self._how})
 
     def replaces(self, kept: str | None) -> None:
         """Tell in the log that rows are computed although others are there, and why."""
@@ -60,6 +64,8 @@ class KeptPlan:
             why = changes(found["steps"], record(self._contents))
             if not why and found["seeds"] != self._seeds:
                 why = "random steps before it have other seeds, as they do in every run unless they are given one"
+            if not why and (other := [name for name in self._how if found["how"][name] != self._how[name]]):
+                why = f"its {' and '.join(other)} {'has' if len(other) == 1 else 'have'} changed"
         except (ValueError, KeyError, TypeError, AttributeError):
             return "it does not say what it was made of, as that of earlier versions of Forebay does not"
         return why or "it was written by another version of Forebay"

@@ -6,6 +6,7 @@ from functools import partial
 from math import inf
 
 from forebay.block import Block
+from forebay.errors import PlanError
 from forebay.ledger import Ledger
 from forebay.plan.explain import with_drawn
 from forebay.plan.node import INFINITE, UNKNOWN, Holding, Node, Sizes
@@ -58,13 +59,19 @@ class MemoryReport:
 
     def disk(self, scale: int) -> int | None:
         """Bytes of all steps together on disk; None if that cannot be told of one of them."""
-        column = self.scales.index(scale)
+        column = self._column(scale)
         known = [step.disk[column] for step in self.steps]
         return None if None in known else sum(each for each in known if each is not None)
 
     def _wanted(self, scale: int) -> int:
-        column = self.scales.index(scale)
+        column = self._column(scale)
         return sum(step.memory[column] for step in self.steps)
+
+    def _column(self, scale: int) -> int:
+        if scale not in self.scales:
+            has = ", ".join(map(str, self.scales))
+            raise PlanError(f"this report is for {has} times the data: memory_report(scales=[{scale!r}]) has that one")
+        return self.scales.index(scale)
 
     @property
     def _least(self) -> int:

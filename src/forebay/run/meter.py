@@ -40,6 +40,7 @@ class StageStats:
         held: bytes in its buffer at the moment.
         full: how full that is, from 0 to 1.
         moved: by how many places its rows moved on average, if it is a shuffle through a buffer.
+        among: of how many rows it then made an order, in each round of a ``repeat``.
         skipped: how many elements, or other faults, were left out because of ``on_error="skip"``.
         uniform: whether it puts rows into a uniform order, so that how far they move need not be measured.
     """
@@ -57,6 +58,7 @@ class StageStats:
     held: int = 0
     full: float = 0.0
     moved: float | None = None
+    among: float = 0.0
     skipped: int = 0
     uniform: bool = False
 
@@ -71,4 +73,4 @@ class StageStats:
         if self.uniform:
             return 1.0
         # Two places out of n are a third of n apart on average.
-        return None if self.moved is None or self.elements < 2 else min(1.0, 3 * self.moved / self.elements)
+        return None if self.moved is None or self.among < 2 else min(1.0, 3 * self.moved / self.among)

@@ -230,8 +230,8 @@ class Operator(ABC):
         """Bytes kept for later in a buffer of its own, and how full that is, from 0 to 1. Called from any thread."""
         return 0, 0.0
 
-    def moved(self) -> float | None:
-        """By how many places rows have moved on average, where an operator changes their order within limits."""
+    def moved(self) -> tuple[float, float] | None:
+        """By how many places rows have moved on average, and among how many; None unless they move within limits."""
         return None
 
     def fail_next(self, error: ForebayError) -> None:

@@ -6,7 +6,7 @@ from forebay.block import Indices
 from forebay.run.look_back import LookBack
 from forebay.run.slot_numbers import NUMBER, SlotNumbers
 from forebay.run.spill_room import SpillStore
-from forebay.run.steps import Steps
+from forebay.run.steps import Shift, Steps
 
 # Numbers that are found in one go.
 _AT_ONCE = 1 << 18
@@ -66,9 +66,9 @@ class Picks:
         return self._numbers.live
 
     @property
-    def moved(self) -> float | None:
-        """By how many places rows have moved on average since ``seek``; None before any has."""
-        return self._steps.moved
+    def shift(self) -> Shift:
+        """How far rows have moved since ``seek``."""
+        return self._steps.shift
 
     def seek(self, position: int, total: int) -> None:
         """Go to a position among `total` rows."""

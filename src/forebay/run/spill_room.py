@@ -96,7 +96,7 @@ class SpillStore:
             if self.limit is not None and used + nbytes > self.limit:
                 raise SpillError(
                     f"Options.spill_limit is {self.limit:,} bytes; {used:,} are in use and {nbytes:,} more are "
-                    "needed: raise it, or give the pipeline more memory"
+                    "needed: raise it (memory_report() tells how much goes to disk), or give the pipeline more memory"
                 )
             self._used = used + nbytes
             self._peak = max(self._peak, self._used)

@@ -35,6 +35,7 @@ def stats_of(operator: Operator, depth: int = 0) -> Stats:
     busy = max(0.0, meter.seconds - below - meter.waited) + meter.worked
     queue, workers, executor = operator.load()
     held, full = operator.held()
+    moved, among = operator.moved() or (None, 0.0)
     own = StageStats(
         name=str(operator.site),
         depth=depth,
@@ -48,7 +49,8 @@ def stats_of(operator: Operator, depth: int = 0) -> Stats:
         executor=executor,
         held=held,
         full=full,
-        moved=operator.moved(),
+        moved=moved,
+        among=among,
         uniform=operator.uniform,
         skipped=meter.skipped,
     )
@@ -73,10 +75,10 @@ def weak_shuffles(stats: Sequence[StageStats]) -> list[str]:
     """What to know about shuffles after which rows are still near their old places."""
     return [
         f"{each.name}: rows moved {each.moved:,.0f} places on average, {each.shuffled:.1%} of what a uniform shuffle "
-        f"of {each.elements:,} would move them. If neighbours are alike, so will batches be: raise buffer_size, or "
+        f"of {each.among:,.0f} would move them. If neighbours are alike, so will batches be: raise buffer_size, or "
         "leave it out to shuffle uniformly within the same memory"
         for each in stats
-        if each.moved is not None and (each.shuffled or 0.0) < WEAK and each.elements > _ENOUGH
+        if each.moved is not None and (each.shuffled or 0.0) < WEAK and each.among > _ENOUGH
     ]
 
 

@@ -8,6 +8,8 @@ looking back about n * ln(n) picks, however far from the start that is. That is 
 as one number.
 """
 
+from dataclasses import dataclass
+
 import numpy as np
 
 from forebay.block import Indices
@@ -15,6 +17,29 @@ from forebay.run.keys import key_of, uniforms
 
 # How far rows move is measured on one in so many.
 _SAMPLED = 16
+
+
+@dataclass(frozen=True, slots=True)
+class Shift:
+    """How far rows have moved, in one round or in several.
+
+    Args:
+        rows: that were looked at.
+        places: that these have moved by, all together.
+        uniform: by how many they would have moved in a uniform order of their round.
+    """
+
+    rows: int = 0
+    places: int = 0
+    uniform: float = 0.0
+
+    def __add__(self, other: "Shift") -> "Shift":
+        return Shift(self.rows + other.rows, self.places + other.places, self.uniform + other.uniform)
+
+    def moved(self) -> tuple[float, float] | None:
+        """By how many places on average, and how many rows a uniform order would have; None before any has moved."""
+        # Two places out of n are a third of n apart on average.
+        return (self.places / self.rows, 3 * self.uniform / self.rows) if self.rows else None
 
 
 class Steps:
@@ -25,16 +50,16 @@ class Steps:
         self.size = size
         self.position = 0
         """The number of the next step."""
-        self._distance = self._looked_at = 0
+        self._begin = self._distance = self._looked_at = 0
 
     @property
-    def moved(self) -> float | None:
-        """By how many places rows have moved on average since ``seek``; None before any has."""
-        return self._distance / self._looked_at if self._looked_at else None
+    def shift(self) -> Shift:
+        """How far rows have moved since ``seek``."""
+        return Shift(self._looked_at, self._distance, self._looked_at * (self.position - self._begin) / 3)
 
     def seek(self, position: int) -> None:
         """Go to a step."""
-        self.position = position
+        self.position = self._begin = position
         self._distance = self._looked_at = 0
 
     def full(self, count: int) -> Indices:
