@@ -1,5 +1,7 @@
 """Children that are forked while threads of their parent are busy: new iterators in them, and what stays behind."""
 
+import atexit
+import gc
 import os
 import signal
 import threading
@@ -15,6 +17,7 @@ import pytest
 import forebay as fb
 from forebay import Dataset, forks
 from forebay.ops.cache import Cache
+from forebay.storage.manifest import is_saved_dataset
 from unit.support import plain
 
 pytestmark = pytest.mark.filterwarnings("ignore:This process .* is multi-threaded:DeprecationWarning")
@@ -170,6 +173,31 @@ def test_a_child_of_one_who_writes_a_cache_takes_over_when_it_has_ended(tmp_path
     os.close(into)
     assert os.waitpid(child, 0)[1] == 0
     assert plain(list(dataset)) == EXPECTED
+
+
+@pytest.mark.parametrize("how", ["closed", "collected", "at its end"])
+def test_a_child_does_not_remove_the_snapshot_that_its_parent_is_writing(how: str, tmp_path: Path) -> None:
+    dataset = Dataset.range(ROWS).map(lambda x: x).snapshot(tmp_path / "s")
+    its = [iter(dataset)]
+    assert plain([next(its[0]) for _ in range(100)]) == EXPECTED[:100]
+
+    def leave() -> bool:
+        if how == "closed":
+            its[0].close()
+        elif how == "collected":
+            its.clear()
+            gc.collect()
+        else:
+            # What programs run that end by themselves.
+            atexit._run_exitfuncs()
+        return True
+
+    assert in_child(leave)
+    with its[0] as it:
+        assert plain(list(it)) == EXPECTED[100:]
+    assert plain(list(dataset)) == EXPECTED
+    (folder,) = (tmp_path / "s").iterdir()
+    assert is_saved_dataset(str(folder))
 
 
 @pytest.mark.parametrize("memory", ["1MiB", "1GiB"])
