@@ -17,6 +17,8 @@ import pytest
 import forebay as fb
 from forebay import Dataset, forks
 from forebay.ops.cache import Cache
+from forebay.run import cached_folder
+from forebay.run.cached_others import Others
 from forebay.storage.manifest import is_saved_dataset
 from unit.support import plain
 
@@ -71,6 +73,30 @@ def test_a_child_is_told_what_was_half_done(taken: bool) -> None:
         done.set()
         if taken:
             thread.join()
+
+
+def test_what_another_thread_is_just_making_does_not_keep_others_from_being_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begun, done = threading.Event(), threading.Event()
+
+    def slow(folder: Path, key: str) -> Others:
+        begun.set()
+        done.wait()
+        return Others(folder, key)
+
+    monkeypatch.setattr(cached_folder, "Others", slow)
+    dataset = Dataset.range(ROWS).cache(tmp_path / "c")
+    filling = threading.Thread(target=lambda: list(dataset))
+    filling.start()
+    begun.wait()
+    # In whatever order they are told.
+    told = [Held() for _ in range(100)]
+    try:
+        assert in_child(lambda: all(held.torn is False for held in told))
+    finally:
+        done.set()
+        filling.join()
 
 
 def content_of(dataset: Dataset[Any]) -> Any:
