@@ -19,6 +19,7 @@ from forebay import Dataset, forks
 from forebay.ops.cache import Cache
 from forebay.run import cached_folder
 from forebay.run.cached_others import Others
+from forebay.run.process import wire
 from forebay.storage.manifest import is_saved_dataset
 from unit.support import plain
 
@@ -273,3 +274,29 @@ def test_a_thread_that_shares_a_ledger_does_not_stop_a_child() -> None:
     finally:
         over.set()
         thread.join()
+
+
+def test_a_child_numbers_classes_of_its_own_while_another_thread_did(monkeypatch: pytest.MonkeyPatch) -> None:
+    begun, done = threading.Event(), threading.Event()
+    numbers = wire._next_number
+
+    class Slow:
+        def __next__(self) -> int:
+            begun.set()
+            done.wait()
+            return next(numbers)
+
+    monkeypatch.setattr(wire, "_next_number", Slow())
+    mine, other = (type(name, (), {}) for name in ("Mine", "Other"))
+    thread = threading.Thread(target=lambda: wire.Types().give_number(other))
+    thread.start()
+    begun.wait()
+    monkeypatch.setattr(wire, "_next_number", numbers)
+    try:
+        assert in_child(lambda: wire.numbered_class(wire.Types().give_number(mine)) is mine)
+    finally:
+        done.set()
+        thread.join()
+    given = {each: wire.Types().give_number(each) for each in (mine, other)}
+    assert len(set(given.values())) == 2
+    assert all(wire.numbered_class(number) is each for each, number in given.items())
