@@ -62,6 +62,16 @@ def shuffled(table: Path, folder: Path, **options: Any) -> Dataset[Any]:
     )
 
 
+def test_a_group_that_could_not_be_decoded_is_not_counted_as_kept(table: Path, tmp_path: Path) -> None:
+    """It had begun to be kept in memory, which has no room for all of it, and neither has the disk."""
+    ledger = fb.Ledger("8MiB")
+    dataset = Dataset.from_parquet(table).shuffle(seed=1)
+    dataset = dataset.with_options(fb.Options(memory=ledger, spill_dir=tmp_path, spill_limit="4MiB"))
+    with pytest.raises(fb.SpillError, match="spill_limit"):
+        list(dataset)
+    assert ledger.holders() == {}
+
+
 def test_decoded_groups_stay_as_long_as_their_dataset(table: Path, tmp_path: Path, uncollected: None) -> None:
     dataset = shuffled(table, tmp_path)
     first = [int(row["x"]) for row in dataset.take(100)]
