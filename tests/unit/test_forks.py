@@ -16,10 +16,12 @@ import pytest
 
 import forebay as fb
 from forebay import Dataset, forks
+from forebay.lazy import cached_property
 from forebay.ops.cache import Cache
 from forebay.run import cached_folder
 from forebay.run.cached_others import Others
 from forebay.run.process import wire
+from forebay.sources.tables import Tables
 from forebay.storage.manifest import is_saved_dataset
 from unit.support import plain
 
@@ -300,3 +302,53 @@ def test_a_child_numbers_classes_of_its_own_while_another_thread_did(monkeypatch
     given = {each: wire.Types().give_number(each) for each in (mine, other)}
     assert len(set(given.values())) == 2
     assert all(wire.numbered_class(number) is each for each, number in given.items())
+
+
+def test_nobody_waits_for_a_thread_that_looks_at_other_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("mine", "other"):
+        pq.write_table(pa.table({"x": np.arange(ROWS)}), tmp_path / name)
+    begun, done = threading.Event(), threading.Event()
+    index = Tables.index
+
+    def slow(node: Tables, path: str) -> Any:
+        if path.endswith("other"):
+            begun.set()
+            done.wait()
+        return index(node, path)
+
+    def all_of(name: str) -> list[int]:
+        return [int(row["x"]) for row in Dataset.from_parquet(tmp_path / name)]
+
+    monkeypatch.setattr(Tables, "index", slow)
+    found: list[list[int]] = []
+    thread = threading.Thread(target=lambda: found.append(all_of("other")))
+    thread.start()
+    begun.wait()
+    try:
+        assert in_child(lambda: all_of("mine") == EXPECTED)
+        assert all_of("mine") == EXPECTED
+    finally:
+        done.set()
+        thread.join()
+    assert found == [EXPECTED]
+
+
+def test_what_two_threads_ask_for_at_once_is_the_same_for_both() -> None:
+    both = threading.Barrier(2)
+
+    class Asked:
+        @cached_property
+        def made(self) -> object:
+            """Something."""
+            both.wait()
+            return object()
+
+    asked = Asked()
+    found: list[object] = []
+    threads = [threading.Thread(target=lambda: found.append(asked.made)) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert found == [asked.made] * 2
+    assert Asked.made.__doc__ == "Something."
