@@ -180,7 +180,7 @@ class MemoryContent(Content):
 
     def _write_later(self, block: Block, layout: str, setup: Setup) -> None:
         if self._file is None or self._file[0] is not setup.spill:
-            self._file = (setup.spill, SpillFile(setup.spill))
+            self._file = (setup.spill, SpillFile(setup.spill, inherited=True))
         if self._waiting.is_due(block, layout, setup):
             self._write()
         self._waiting.add(self.rows, block, layout)
