@@ -59,11 +59,10 @@ ArrangeJob::ArrangeJob(Errands& errands, FarFile file, Arrangement wanted, std::
 void ArrangeJob::run() {
   try {
     error_ = find_order();
+    if (error_ == 0) ask_for_help();
   } catch (const std::bad_alloc&) {
     error_ = ENOMEM;
   }
-  if (error_ != 0) return;
-  ask_for_help();
   help();
   // Whoever waits for this lets go of the memory then. No more can begin: nothing is left, or something has failed.
   std::unique_lock<std::mutex> locked(lock_);

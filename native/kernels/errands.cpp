@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include <exception>
 #include <utility>
 
 namespace forebay {
@@ -28,14 +29,30 @@ bool Errands::add(std::shared_ptr<Job> job) {
   if (elsewhere()) return false;
   const std::lock_guard<std::mutex> locked(shared_->lock);
   shared_->jobs.push_back(std::move(job));
-  if (shared_->workers.size() < shared_->allowed && shared_->jobs.size() > shared_->idle) {
-    process_ = ::getpid();
-    auto worker = std::make_shared<Worker>();
-    worker->thread = std::thread([shared = shared_.get(), me = worker.get()] { shared->work(*me); });
-    shared_->workers.push_back(std::move(worker));
+  if (shared_->workers.size() < shared_->allowed && shared_->jobs.size() > shared_->idle && !start_worker() &&
+      shared_->workers.empty()) {
+    // Nobody would ever look at it: neither now, nor once the memory that it works on is gone.
+    shared_->jobs.pop_back();
+    return false;
   }
   shared_->queued.notify_one();
   return true;
+}
+
+// Whether there is one more. Not if the system has as many threads as it allows; the next job may find fewer.
+bool Errands::start_worker() {
+  auto& workers = shared_->workers;
+  const std::size_t before = workers.size();
+  process_ = ::getpid();
+  try {
+    workers.push_back(std::make_shared<Worker>());
+    Worker* const worker = workers.back().get();
+    worker->thread = std::thread([shared = shared_.get(), worker] { shared->work(*worker); });
+    return true;
+  } catch (const std::exception&) {
+    workers.resize(before);
+    return false;
+  }
 }
 
 bool Errands::finish(Job& job, std::chrono::milliseconds patience) {

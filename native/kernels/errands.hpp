@@ -44,7 +44,7 @@ class Errands {
   // How many there may be.
   std::size_t allowed();
 
-  // False if there is nobody to do it: in a forked process.
+  // False if there is nobody to do it but whoever asks for it: in a forked process, and where no thread can be had.
   bool add(std::shared_ptr<Job> job);
 
   // Whether the job is done, which is waited for no longer than that.
@@ -81,6 +81,8 @@ class Errands {
 
     void work(const Worker& me);
   };
+
+  bool start_worker();
 
   // Whether this is a forked process: the thread is not there, and locks may be held by it for ever.
   bool elsewhere() const;

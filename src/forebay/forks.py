@@ -16,7 +16,11 @@ class Forked(Protocol):
 
 
 def tell_children(owner: Forked) -> None:
-    """Have it told in every child that is forked while it is there."""
+    """Have it told in every child that is forked while it is there. As the last step of making it.
+
+    In a child that is forked meanwhile, nobody will ever have what is half made, and one that fails to be told would
+    keep others from it.
+    """
     _known.add(owner)
 
 

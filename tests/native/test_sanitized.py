@@ -8,18 +8,14 @@ import pytest
 
 from native.fuzz import ROOT, build, compiler, corpus
 
-_AHEAD = (
-    "arranged",
-    "crc32c",
-    "errands",
-    "far_file",
-    "read_ahead",
-    "read_checked",
-    "read_rows",
-    "read_together",
-    "records",
-    "rows",
-)
+# Programs of several threads, and the kernels that each has.
+_THREADED = {
+    "read_ahead": (
+        *("arranged", "crc32c", "errands", "far_file", "read_ahead", "read_checked", "read_rows", "read_together"),
+        *("records", "rows"),
+    ),
+    "scattering": ("arranged", "crc32c", "errands", "far_file", "read_rows", "rows", "scattering"),
+}
 
 
 @pytest.mark.skipif(compiler() is None, reason="there is no C++ compiler")
@@ -36,14 +32,15 @@ def test_hostile_bytes(tmp_path: Path, portable: bool) -> None:
 
 
 @pytest.mark.skipif(compiler() is None, reason="there is no C++ compiler")
+@pytest.mark.parametrize("program", _THREADED)
 @pytest.mark.parametrize("sanitizer", ["thread", "address,undefined"])
-def test_reading_ahead(tmp_path: Path, sanitizer: str) -> None:
-    """What a thread and those who ask it have in common."""
-    kernels = [ROOT / "native/kernels" / f"{name}.cpp" for name in _AHEAD]
+def test_threads(tmp_path: Path, program: str, sanitizer: str) -> None:
+    """What threads and those who ask them have in common."""
+    kernels = [ROOT / "native/kernels" / f"{name}.cpp" for name in _THREADED[program]]
     command = [compiler(), "-std=c++17", "-g", "-O1", f"-fsanitize={sanitizer}", "-pthread"]
     command += [
         f"-I{ROOT / 'native/kernels'}",
-        ROOT / "native/fuzz/read_ahead.cpp",
+        ROOT / f"native/fuzz/{program}.cpp",
         *kernels,
         "-o",
         tmp_path / "target",

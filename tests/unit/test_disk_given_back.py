@@ -62,6 +62,16 @@ def shuffled(table: Path, folder: Path, **options: Any) -> Dataset[Any]:
     )
 
 
+def test_a_group_that_could_not_be_decoded_is_not_counted_as_kept(table: Path, tmp_path: Path) -> None:
+    """It had begun to be kept in memory, which has no room for all of it, and neither has the disk."""
+    ledger = fb.Ledger("8MiB")
+    dataset = Dataset.from_parquet(table).shuffle(seed=1)
+    dataset = dataset.with_options(fb.Options(memory=ledger, spill_dir=tmp_path, spill_limit="4MiB"))
+    with pytest.raises(fb.SpillError, match="spill_limit"):
+        list(dataset)
+    assert ledger.holders() == {}
+
+
 def test_decoded_groups_stay_as_long_as_their_dataset(table: Path, tmp_path: Path, uncollected: None) -> None:
     dataset = shuffled(table, tmp_path)
     first = [int(row["x"]) for row in dataset.take(100)]
@@ -219,3 +229,30 @@ def test_files_in_the_making_are_looked_at_from_any_thread(tmp_path: Path, monke
         for thread in threads:
             thread.join()
         mine.close()
+
+
+@pytest.mark.parametrize("buffer", [None, 800])
+@pytest.mark.filterwarnings("ignore:This process .* is multi-threaded:DeprecationWarning")
+def test_a_forked_child_does_not_keep_the_disk_space_of_its_parent(buffer: int | None, tmp_path: Path) -> None:
+    rows = Dataset.from_generator(lambda: (np.full(1000, i) for i in range(1000))).shuffle(buffer, seed=1)
+    kept = Dataset.from_generator(lambda: (np.full(1000, i) for i in range(600))).cache()
+    options = fb.Options(memory="1MiB", spill_dir=tmp_path)
+    assert len(list(kept.with_options(options))) == 600
+    expected = [int(row[0]) for row in rows.with_options(options)]
+    cached = on_disk(tmp_path)
+    assert cached > 0
+    with iter(rows.with_options(options)) as it:
+        assert int(next(it)[0]) == expected[0]
+        assert on_disk(tmp_path) > cached
+        child = os.fork()
+        if child == 0:
+            done = False
+            try:
+                # What a cache has kept is there for both.
+                alone = on_disk(tmp_path) == cached
+                it.close()
+                done = alone and [int(row[0]) for row in kept.with_options(options)] == list(range(600))
+            finally:
+                os._exit(0 if done else 1)
+        assert os.waitpid(child, 0)[1] == 0
+        assert [int(row[0]) for row in it] == expected[1:]

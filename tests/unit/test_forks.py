@@ -1,5 +1,7 @@
 """Children that are forked while threads of their parent are busy: new iterators in them, and what stays behind."""
 
+import atexit
+import gc
 import os
 import signal
 import threading
@@ -14,7 +16,13 @@ import pytest
 
 import forebay as fb
 from forebay import Dataset, forks
+from forebay.lazy import cached_property
 from forebay.ops.cache import Cache
+from forebay.run import cached_folder
+from forebay.run.cached_others import Others
+from forebay.run.process import wire
+from forebay.sources.tables import Tables
+from forebay.storage.manifest import is_saved_dataset
 from unit.support import plain
 
 pytestmark = pytest.mark.filterwarnings("ignore:This process .* is multi-threaded:DeprecationWarning")
@@ -38,7 +46,8 @@ def in_child(work: Callable[[], bool]) -> bool:
     """What that is in a forked child; one that hangs is killed by a signal."""
     child = os.fork()
     if child == 0:
-        signal.alarm(20)
+        # Longer than anything takes on the busiest machine.
+        signal.alarm(300)
         done = False
         try:
             done = work()
@@ -68,6 +77,30 @@ def test_a_child_is_told_what_was_half_done(taken: bool) -> None:
         done.set()
         if taken:
             thread.join()
+
+
+def test_what_another_thread_is_just_making_does_not_keep_others_from_being_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begun, done = threading.Event(), threading.Event()
+
+    def slow(folder: Path, key: str) -> Others:
+        begun.set()
+        done.wait()
+        return Others(folder, key)
+
+    monkeypatch.setattr(cached_folder, "Others", slow)
+    dataset = Dataset.range(ROWS).cache(tmp_path / "c")
+    filling = threading.Thread(target=lambda: list(dataset))
+    filling.start()
+    begun.wait()
+    # In whatever order they are told.
+    told = [Held() for _ in range(100)]
+    try:
+        assert in_child(lambda: all(held.torn is False for held in told))
+    finally:
+        done.set()
+        filling.join()
 
 
 def content_of(dataset: Dataset[Any]) -> Any:
@@ -172,6 +205,31 @@ def test_a_child_of_one_who_writes_a_cache_takes_over_when_it_has_ended(tmp_path
     assert plain(list(dataset)) == EXPECTED
 
 
+@pytest.mark.parametrize("how", ["closed", "collected", "at its end"])
+def test_a_child_does_not_remove_the_snapshot_that_its_parent_is_writing(how: str, tmp_path: Path) -> None:
+    dataset = Dataset.range(ROWS).map(lambda x: x).snapshot(tmp_path / "s")
+    its = [iter(dataset)]
+    assert plain([next(its[0]) for _ in range(100)]) == EXPECTED[:100]
+
+    def leave() -> bool:
+        if how == "closed":
+            its[0].close()
+        elif how == "collected":
+            its.clear()
+            gc.collect()
+        else:
+            # What programs run that end by themselves.
+            atexit._run_exitfuncs()
+        return True
+
+    assert in_child(leave)
+    with its[0] as it:
+        assert plain(list(it)) == EXPECTED[100:]
+    assert plain(list(dataset)) == EXPECTED
+    (folder,) = (tmp_path / "s").iterdir()
+    assert is_saved_dataset(str(folder))
+
+
 @pytest.mark.parametrize("memory", ["1MiB", "1GiB"])
 def test_a_child_and_its_parent_decode_row_groups_without_each_other(memory: str, tmp_path: Path) -> None:
     table = pa.table({"x": np.arange(60_000), "y": np.arange(60_000) * 0.5})
@@ -219,3 +277,79 @@ def test_a_thread_that_shares_a_ledger_does_not_stop_a_child() -> None:
     finally:
         over.set()
         thread.join()
+
+
+def test_a_child_numbers_classes_of_its_own_while_another_thread_did(monkeypatch: pytest.MonkeyPatch) -> None:
+    begun, done = threading.Event(), threading.Event()
+    numbers = wire._next_number
+
+    class Slow:
+        def __next__(self) -> int:
+            begun.set()
+            done.wait()
+            return next(numbers)
+
+    monkeypatch.setattr(wire, "_next_number", Slow())
+    mine, other = (type(name, (), {}) for name in ("Mine", "Other"))
+    thread = threading.Thread(target=lambda: wire.Types().give_number(other))
+    thread.start()
+    begun.wait()
+    monkeypatch.setattr(wire, "_next_number", numbers)
+    try:
+        assert in_child(lambda: wire.numbered_class(wire.Types().give_number(mine)) is mine)
+    finally:
+        done.set()
+        thread.join()
+    given = {each: wire.Types().give_number(each) for each in (mine, other)}
+    assert len(set(given.values())) == 2
+    assert all(wire.numbered_class(number) is each for each, number in given.items())
+
+
+def test_nobody_waits_for_a_thread_that_looks_at_other_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("mine", "other"):
+        pq.write_table(pa.table({"x": np.arange(ROWS)}), tmp_path / name)
+    begun, done = threading.Event(), threading.Event()
+    index = Tables.index
+
+    def slow(node: Tables, path: str) -> Any:
+        if path.endswith("other"):
+            begun.set()
+            done.wait()
+        return index(node, path)
+
+    def all_of(name: str) -> list[int]:
+        return [int(row["x"]) for row in Dataset.from_parquet(tmp_path / name)]
+
+    monkeypatch.setattr(Tables, "index", slow)
+    found: list[list[int]] = []
+    thread = threading.Thread(target=lambda: found.append(all_of("other")))
+    thread.start()
+    begun.wait()
+    try:
+        assert in_child(lambda: all_of("mine") == EXPECTED)
+        assert all_of("mine") == EXPECTED
+    finally:
+        done.set()
+        thread.join()
+    assert found == [EXPECTED]
+
+
+def test_what_two_threads_ask_for_at_once_is_the_same_for_both() -> None:
+    both = threading.Barrier(2)
+
+    class Asked:
+        @cached_property
+        def made(self) -> object:
+            """Something."""
+            both.wait()
+            return object()
+
+    asked = Asked()
+    found: list[object] = []
+    threads = [threading.Thread(target=lambda: found.append(asked.made)) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert found == [asked.made] * 2
+    assert Asked.made.__doc__ == "Something."

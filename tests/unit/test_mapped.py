@@ -90,6 +90,17 @@ def test_text_that_is_none_is_an_error(tmp_path: Path) -> None:
         list(Dataset.from_tensor_slices(np.memmap(tmp_path / "raw", "<U1", "r")))
 
 
+@pytest.mark.parametrize("name", [b"caf\xe9.npy", b"in two\rlines.npy"])
+def test_files_may_have_any_name(tmp_path: Path, name: bytes) -> None:
+    path = tmp_path / os.fsdecode(name)
+    np.save(path, np.arange(40).reshape(20, 2))
+    rows = np.load(path, mmap_mode="r")
+    piece = mapped_at(rows.ctypes.data)
+    assert piece is not None
+    assert piece.is_of(path.stat())
+    assert_same(list(Dataset.from_tensor_slices(rows)), list(np.array(rows)))
+
+
 def test_a_raw_file_with_an_offset(tmp_path: Path) -> None:
     (tmp_path / "raw").write_bytes(b"head" + np.arange(50, dtype=np.int16).tobytes())
     array = np.memmap(tmp_path / "raw", np.int16, "r", offset=4, shape=(10, 5))

@@ -216,6 +216,24 @@ def test_elements_kept_by_the_loop_are_a_leak_even_behind_a_shuffle_buffer() -> 
     assert verdict["holders"][0]["name"] == "list __main__.kept"
 
 
+def test_processes_may_have_any_name() -> None:
+    """Scripts are called by the first 15 bytes of theirs, which may end in the middle of a letter."""
+    verdict = run("""
+        import ctypes
+
+        def rename(*row):
+            ctypes.CDLL(None).prctl(15, "обучение".encode()[:15], 0, 0, 0)
+            return row
+
+        rename()
+        with fb.watch() as w:
+            for batch in Dataset.range(400).map(rename, num_parallel_calls=1, executor="process"):
+                w.step()
+        tell(w)
+        """)
+    assert verdict["steps"] == 400
+
+
 def test_a_plain_loop_is_a_plateau() -> None:
     verdict = run("""
         data = np.ones((200, 1000))

@@ -2,10 +2,10 @@
 
 import zlib
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 
+from forebay.lazy import cached_property
 from forebay.storage.files import open_file
 
 # So much of a file is read, and so much of what that unfolds to is looked at, however much it may be; the second if

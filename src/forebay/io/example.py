@@ -1,7 +1,6 @@
 """tf.train.Example: serialized records to arrays, one by one or a whole column at once."""
 
 from collections.abc import Iterator, Mapping
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -22,6 +21,7 @@ from forebay.io.features import (
 )
 from forebay.io.parsing import FeatureValues, Records, RowFault, batch_value, run, single_column, single_value
 from forebay.io.request import Request
+from forebay.lazy import cached_property
 
 _KINDS = (FixedLenFeature, FixedLenSequenceFeature, VarLenFeature, RaggedFeature)
 

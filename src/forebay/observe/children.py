@@ -5,7 +5,6 @@ import sys
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from pathlib import Path
 
 import numpy as np
 import psutil  # type: ignore[import-untyped]
@@ -13,6 +12,7 @@ import psutil  # type: ignore[import-untyped]
 from forebay.observe.bins import Bins, Curve
 from forebay.observe.judge import ALONE, FLOOR, Finding, Series, follow
 from forebay.observe.verdict import ChildGrowth
+from forebay.system import read_text
 
 _REMEMBERED = 64  # Workers that are started anew in each epoch must not add up here.
 _LOADED = 1 << 18  # Bytes of code, by which a process that is still being started grows from one look to the next.
@@ -161,7 +161,7 @@ def _below(pid: int) -> Iterator[int]:
 
 def _text(path: str) -> str:
     try:
-        return Path(path).read_text()
+        return read_text(path)
     except OSError:
         return ""  # The thread or process has ended.
 

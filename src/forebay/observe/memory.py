@@ -3,9 +3,10 @@
 import os
 import sys
 from collections.abc import Callable
-from pathlib import Path
 
 import psutil  # type: ignore[import-untyped]
+
+from forebay.system import read_text
 
 _PAGE = os.sysconf("SC_PAGE_SIZE")
 
@@ -68,6 +69,6 @@ def free_memory() -> int:
 
 def _text(path: str) -> str:
     try:
-        return Path(path).read_text()
+        return read_text(path)
     except OSError:
         return ""

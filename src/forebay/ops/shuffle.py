@@ -1,7 +1,6 @@
 """``shuffle``: rows in random order, through a buffer or over everything."""
 
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -11,6 +10,7 @@ from forebay._native import permute
 from forebay.block import LEAF, Block, Cursor, Indices, column_from_rows
 from forebay.block.dense import Dense
 from forebay.errors import InternalError, PlanError
+from forebay.lazy import cached_property
 from forebay.ops.external_parts import ExternalParts
 from forebay.ops.external_shuffle import ExternalShuffle
 from forebay.ops.prefetch import prefetch_below

@@ -4,11 +4,11 @@ import os
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import Any
 
 from forebay.block import START, Block, Cursor
 from forebay.errors import CursorError, DataError, FunctionError, InternalError, PlanError
+from forebay.lazy import cached_property
 from forebay.plan.changes import KeptPlan
 from forebay.plan.check import function
 from forebay.plan.fingerprint import digest

@@ -7,6 +7,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from forebay.system import open_text
+
 # What the system counts of a mapping's pages that nothing but the memory has ...
 _PRIVATE = ("Anonymous:", "Swap:")
 # ... and of those that are still to be written to the file. Its time does not change with each write to them.
@@ -81,7 +83,7 @@ def stamp(array: Any) -> tuple[Any, ...] | None:
 def _pieces(low: int, high: int) -> list[Piece]:
     """Those that have a part of these addresses, the lowest first; none if nobody knows."""
     try:
-        with open("/proc/self/maps") as lines:
+        with open_text("/proc/self/maps") as lines:
             # A process has hundreds of them, of which few are taken apart.
             spans = ((line, *_span(line)) for line in lines)
             return [_piece(line) for line, begin, end in spans if begin < high and low < end]
@@ -114,7 +116,7 @@ def _is_written(piece: Piece) -> bool:
 def _page_counts(piece: Piece) -> Iterator[tuple[str, str]]:
     """Each behind its name."""
     inside = False
-    with open("/proc/self/smaps") as lines:
+    with open_text("/proc/self/smaps") as lines:
         for line in lines:
             name, value, *_ = line.split(maxsplit=2)
             if not name.endswith(":"):

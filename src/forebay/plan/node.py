@@ -4,10 +4,10 @@ import os
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, fields, replace
-from functools import cached_property
 from typing import Any, ClassVar, TypeVar
 
 from forebay.block import Block
+from forebay.lazy import cached_property
 from forebay.plan.fingerprint import digest, function_name
 from forebay.plan.made import file_stamp
 from forebay.plan.text import brief, brief_parts, exact, written

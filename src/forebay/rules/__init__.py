@@ -4,10 +4,10 @@ A rule takes a node whose inputs have been optimised and returns another in its 
 in this order, from the sources up, until none has anything left to do.
 """
 
-from functools import cached_property
 from importlib import import_module
 from typing import Protocol, cast
 
+from forebay.lazy import cached_property
 from forebay.plan import Node
 from forebay.rules.drop_noops import drop_noops
 

@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 
 from forebay.block import START, Block, Column, Cursor
-from forebay.forks import tell_children
 from forebay.run.operator import Operator, Setup
 from forebay.run.stretches import Stretches
 
@@ -37,10 +36,9 @@ class Content(ABC):
         self.rows = 0
         self.complete = False
         self._users: weakref.WeakSet[Operator] = weakref.WeakSet()
-        tell_children(self)
 
     def in_child(self) -> None:
-        """Called by itself in a forked child, where those who used this are good for nothing."""
+        """Called in a forked child, where those who used this are good for nothing."""
         self._users = weakref.WeakSet()
 
     def enter(self, user: Operator, setup: Setup) -> Any:

@@ -17,7 +17,7 @@ from typing import Any
 
 from forebay.block import START, Block, Cursor
 from forebay.errors import ForebayError, SpillError
-from forebay.forks import is_torn
+from forebay.forks import is_torn, tell_children
 from forebay.full_disk import is_full, refusal, room
 from forebay.run.cached import Content, Damaged, compact, fitting, shared
 from forebay.run.cached_index import Index, stamp
@@ -65,6 +65,7 @@ class FolderContent(Content):
             self._open()
         except OSError as error:
             raise SpillError(f"cache({str(folder)!r}) cannot be read: {refusal(error)}") from error
+        tell_children(self)
 
     def in_child(self) -> None:
         """Its parent writes, if anybody does, and what waits for that is not there yet."""

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from forebay.block import START, Block, Cursor, RowError, concat_blocks
-from forebay.forks import is_torn
+from forebay.forks import is_torn, tell_children
 from forebay.ledger import Lease, Ledger
 from forebay.run.cached import Content, compact, fitting, shared
 from forebay.run.operator import Operator, Setup
@@ -82,6 +82,7 @@ class MemoryContent(Content):
     def __init__(self) -> None:
         super().__init__()
         self._begin()
+        tell_children(self)
 
     def _begin(self) -> None:
         self.rows, self.complete = 0, False
@@ -179,7 +180,7 @@ class MemoryContent(Content):
 
     def _write_later(self, block: Block, layout: str, setup: Setup) -> None:
         if self._file is None or self._file[0] is not setup.spill:
-            self._file = (setup.spill, SpillFile(setup.spill))
+            self._file = (setup.spill, SpillFile(setup.spill, inherited=True))
         if self._waiting.is_due(block, layout, setup):
             self._write()
         self._waiting.add(self.rows, block, layout)

@@ -24,6 +24,7 @@ from forebay._native import Errands, allocate_ahead, free_range
 from forebay.block import Block, Cursor, Indices, Structure
 from forebay.block.aligned import ALIGN, aligned_empty
 from forebay.errors import DataError, SpillError
+from forebay.forks import tell_children
 from forebay.full_disk import refusal, room
 from forebay.run import spill_use
 from forebay.run.packed import Packing, pack, unpack
@@ -60,9 +61,12 @@ _BlockKind = tuple[Structure, tuple["tuple[np.dtype[Any]] | None", ...]]
 
 
 class SpillFile:
-    """A file of blocks, and of bytes at any place: new and empty. Written by one thread; read by any."""
+    """A file of blocks, and of bytes at any place: new and empty. Written by one thread; read by any.
 
-    def __init__(self, store: SpillStore) -> None:
+    Forked children have it only if it is `inherited`.
+    """
+
+    def __init__(self, store: SpillStore, inherited: bool = False) -> None:
         _freeing.settle()
         self._folder = _folder(store.folder)
         file = _anonymous(self._folder)
@@ -83,6 +87,17 @@ class SpillFile:
         self._close = weakref.finalize(self, _close, store, file, self._size, self._far_file)
         # At the interpreter's end others may still read in it, who are closed after it, and the system frees it.
         self._close.atexit = False
+        if not inherited:
+            tell_children(self)
+
+    def in_child(self) -> None:
+        """Called by itself in a forked child: its disk space is not to stay for as long as the child does."""
+        # Whoever still has the numbers must not get at other files by them. If that fails, the space stays.
+        with suppress(OSError):
+            nothing = os.open(os.devnull, os.O_RDWR | os.O_CLOEXEC)
+            for file in (self.fileno, *self._far_file) if self._close.alive else ():
+                os.dup2(nothing, file, inheritable=False)
+            os.close(nothing)
 
     def __len__(self) -> int:
         return self._size[0]

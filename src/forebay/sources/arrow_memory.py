@@ -2,13 +2,13 @@
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from forebay.block import START, Block, Cursor, Indices, concat_blocks
 from forebay.errors import DataError, PlanError
+from forebay.lazy import cached_property
 from forebay.plan.fingerprint import digest, function_name
 from forebay.plan.node import UNKNOWN, Build, Node
 from forebay.run import Access, Operator, ReadRows, Setup

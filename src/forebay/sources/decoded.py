@@ -82,6 +82,13 @@ class DecodedGroups:
         return concat_blocks(blocks)
 
     def _decode(self, group: int, pieces: Pieces) -> None:
+        try:
+            self._keep(group, pieces)
+        finally:
+            # Of a group that is on disk, or at fault, nothing stays in memory.
+            self._granted(self._bytes)
+
+    def _keep(self, group: int, pieces: Pieces) -> None:
         blocks: list[Block] = []
         size, at = 0, self._filled
         for block in pieces(group):
@@ -95,7 +102,6 @@ class DecodedGroups:
             at = self._to_disk(block, at)
         if size < 0:
             self._on_disk[group], self._filled = self._filled, at
-            self._granted(self._bytes)
         else:
             self._bytes += size
             self._kept[group] = np.cumsum([0, *(block.rows for block in blocks)]), blocks

@@ -6,13 +6,13 @@ from collections.abc import Iterable
 from contextlib import closing
 from copy import copy
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
 
 from forebay.block import START, Block, Cursor, Indices, concat_blocks
 from forebay.errors import FileError, PlanError, place
+from forebay.lazy import cached_property
 from forebay.ledger import Lease
 from forebay.plan.fingerprint import digest
 from forebay.plan.node import UNKNOWN, Build

@@ -10,7 +10,6 @@ Checksums of arrays in archives are compared along the way (``storage.zip_member
 import ast
 import struct
 from dataclasses import dataclass, replace
-from functools import cached_property
 from math import prod
 from typing import Any
 
@@ -18,6 +17,7 @@ import numpy as np
 
 from forebay.block import LEAF, Block, Indices, TensorSpec
 from forebay.errors import FileError
+from forebay.lazy import cached_property
 from forebay.ledger import Lease
 from forebay.plan.node import UNKNOWN
 from forebay.run import Setup

@@ -1,7 +1,6 @@
 """``Dataset.load``: saved datasets, read by row number."""
 
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -10,6 +9,7 @@ from forebay.block import LEAF, Block, Indices, Structure, TensorSpec, flatten
 from forebay.block.objects import Objects
 from forebay.block.strings import object_array
 from forebay.errors import PlanError
+from forebay.lazy import cached_property
 from forebay.ledger import Lease
 from forebay.plan.node import Build, Node
 from forebay.plan.text import brief

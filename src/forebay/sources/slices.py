@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from functools import cached_property, partial
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -21,6 +21,7 @@ from forebay.block import (
 from forebay.block.dense import Dense
 from forebay.block.objects import Objects
 from forebay.errors import PlanError
+from forebay.lazy import cached_property
 from forebay.plan.fingerprint import digest
 from forebay.plan.mapping import memory_map
 from forebay.plan.node import Build, Node

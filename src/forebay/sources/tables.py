@@ -10,7 +10,6 @@ groups are kept, in memory within the budget and behind that in a file without a
 from collections import OrderedDict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from threading import Lock
 from typing import Any
 
@@ -19,6 +18,7 @@ import numpy as np
 from forebay.block import Block, Indices, RowError, concat_blocks
 from forebay.errors import FileError, PlanError
 from forebay.forks import tell_children
+from forebay.lazy import cached_property
 from forebay.ledger import Lease, Ledger
 from forebay.plan.check import flag
 from forebay.plan.node import Holding, Sizes

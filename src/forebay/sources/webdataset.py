@@ -6,7 +6,6 @@ archives can be read by number with an index of the samples' places, which is ke
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -18,6 +17,7 @@ from forebay.block.spec import OBJECT, TEXT
 from forebay.block.strings import Strings, object_array
 from forebay.block.structure import LEAF
 from forebay.errors import FileError, PlanError
+from forebay.lazy import cached_property
 from forebay.ledger import Lease, Ledger
 from forebay.plan.check import flag
 from forebay.run import Setup

@@ -64,6 +64,7 @@ class NewFolder:
         self._call = call
         self._overwrite = overwrite
         self._replaces = replaces
+        self._process = os.getpid()
         parent = os.path.dirname(self.path)
         try:
             self.check_target()
@@ -111,8 +112,9 @@ class NewFolder:
         self.close()
 
     def close(self) -> None:
-        """Remove what is left: everything, unless it was committed."""
-        _remove(self._own)
+        """Remove what is left: everything, unless it was committed. A forked child leaves it to its parent."""
+        if self._process == os.getpid():
+            _remove(self._own)
         if self._lock >= 0:
             os.close(self._lock)
             self._lock = -1

@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from math import prod
 from typing import Any
 
@@ -14,6 +13,7 @@ from forebay.block.leaf import is_bare, leaf_dtype, leaf_shape
 from forebay.block.objects import Objects
 from forebay.block.spec import OBJECT, TEXT, NoneSpec
 from forebay.errors import an
+from forebay.lazy import cached_property
 from forebay.storage.arrow import arrow
 from forebay.storage.values import is_text, parts, storable, value_type
 

@@ -4,7 +4,6 @@ import json
 import os
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -12,6 +11,7 @@ import numpy as np
 from forebay.block import Indices, Structure
 from forebay.digests import blake2b
 from forebay.errors import DataError, PlanError
+from forebay.lazy import cached_property
 from forebay.storage.leaf import Leaf
 from forebay.storage.structures import structure_from_json
 

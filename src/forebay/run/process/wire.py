@@ -4,7 +4,6 @@ import io
 import itertools
 import pickle
 import sys
-import threading
 import weakref
 from collections.abc import Callable
 from types import FunctionType
@@ -32,7 +31,6 @@ _PLAIN = {char: np.dtype(char) for char in np.typecodes["AllInteger"] + np.typec
 _SMALL = 4096
 
 
-_numbering = threading.Lock()
 _next_number = itertools.count()
 _numbers: "weakref.WeakKeyDictionary[type[Any], int]" = weakref.WeakKeyDictionary()
 _classes: "weakref.WeakValueDictionary[int, type[Any]]" = weakref.WeakValueDictionary()
@@ -69,12 +67,13 @@ class Types:
 
     def give_number(self, kind: type[Any]) -> int:
         """The class's number; it gets one if it has none."""
-        with _numbering:
-            number = _numbers.get(kind)
-            if number is None:
-                number = _numbers[kind] = next(_next_number)
-                _classes[number] = kind
-            return number
+        number = _numbers.get(kind)
+        if number is None:
+            # Without a lock, which would stay locked in a child that is forked meanwhile.
+            number = _numbers.setdefault(kind, next(_next_number))
+        # Also if another thread is about to note it: an answer with that number may come before it does.
+        _classes[number] = kind
+        return number
 
     def learn(self, numbered: "list[tuple[int, type[Any]]]") -> None:
         """In a worker: these classes have these numbers in the parent."""
