@@ -19,6 +19,7 @@ from forebay.block.aligned import ALIGN
 from forebay.errors import DataError, PlanError
 from forebay.run.files import OpenFile
 from forebay.run.packed import Packing, pack, padded, unpack, whole
+from forebay.run.stretches import Stretch
 from forebay.storage.checked import checksum
 
 HEADER = struct.Struct("<8sQQQ")
@@ -55,6 +56,10 @@ class Record:
     def stop(self) -> int:
         """The row after the last."""
         return self.row + self.rows
+
+    def stretch(self, file: OpenFile) -> Stretch:
+        """Where its payload is in that file."""
+        return Stretch(file, file.number, self.end - self.payload, self.payload)
 
     def to_json(self) -> list[Any]:
         """What ``from_json`` reads back."""

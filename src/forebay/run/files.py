@@ -1,5 +1,6 @@
 """Files that are read and written at any place, by this process and others."""
 
+import fcntl
 import os
 import weakref
 from collections.abc import Sequence
@@ -31,6 +32,23 @@ class OpenFile:
             return None
         except OSError:
             return OpenFile(os.open(path, os.O_RDONLY | os.O_CLOEXEC))
+
+    @staticmethod
+    def locked(path: Path) -> "OpenFile | None":
+        """The file of that name, made if there is none, with a lock on it; None if another process has that."""
+        file = OpenFile(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666))
+        try:
+            fcntl.flock(file.number, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return None
+        return file
+
+    def unlock(self) -> None:
+        """Give up the lock, if this process took it, and the file."""
+        if self.mine:
+            # To close it is not enough: processes that were forked meanwhile may have it open too.
+            fcntl.flock(self.number, fcntl.LOCK_UN)
+        self.close()
 
     @property
     def size(self) -> int:
