@@ -19,7 +19,7 @@ from forebay.errors import ForebayError, SpillError
 from forebay.forks import is_torn
 from forebay.full_disk import is_full, refusal, room
 from forebay.run.cached import Content, Damaged, compact, fitting, shared
-from forebay.run.cached_index import Index, stamp
+from forebay.run.cached_index import Index, stamp, tell_missing
 from forebay.run.cached_others import ENDINGS, LOCK, Origin, Others
 from forebay.run.cached_record import Decoder, Record, describe, encode
 from forebay.run.files import OpenFile, sync_folder
@@ -62,10 +62,7 @@ class FolderContent(Content):
         self._committed = True
         self._outdated = False
         self._noted = self._told = False
-        try:
-            self._open()
-        except OSError as error:
-            raise SpillError(f"cache({str(folder)!r}) cannot be read: {refusal(error)}") from error
+        self._open()
 
     def in_child(self) -> None:
         """Its parent writes, if anybody does, and what waits for that is not there yet."""
@@ -91,26 +88,32 @@ class FolderContent(Content):
     def refresh(self) -> None:
         """Read the index if it has been replaced, and look for records behind the last known one."""
         with self._mutex:
-            if self._lock is not None:
-                return
-            if self._file is not None and not self._file.is_at(self._data):
-                # Somebody has cleared the folder: what is gone from it is not to be read for ever.
-                self._open()
-                return
-            if self.complete:
-                return
-            if self._file is None:
-                self._file = OpenFile.existing(self._data)
-            if self._file is None:
-                found = Index.read(self._index, self._key)
-                if found is not None and found.records:
-                    self._tell_missing(0, found.records[-1].stop)
-                return
-            index = stamp(self._index)
-            if index is not None and index != self._seen:
-                self._load_index(self._file.size)
-                self._seen = index
-            self._scan(self._file, self._file.size)
+            try:
+                self._look()
+            except OSError as error:
+                raise SpillError(f"cache({str(self._folder)!r}) cannot be read: {refusal(error)}") from error
+
+    def _look(self) -> None:
+        if self._lock is not None:
+            return
+        if self._file is not None and not self._file.is_at(self._data):
+            # Somebody has cleared the folder: what is gone from it is not to be read for ever.
+            self._open()
+            return
+        if self.complete:
+            return
+        if self._file is None:
+            self._file = OpenFile.existing(self._data)
+        if self._file is None:
+            found = Index.read(self._index, self._key)
+            if found is not None and found.records:
+                self._tell_missing(0, found.records[-1].stop)
+            return
+        index = stamp(self._index)
+        if index is not None and index != self._seen:
+            self._load_index(self._file.size)
+            self._seen = index
+        self._scan(self._file, self._file.size)
 
     def _load_index(self, size: int) -> None:
         found = Index.read(self._index, self._key)
@@ -135,13 +138,7 @@ class FolderContent(Content):
         if self._told:
             return
         self._told = True
-        import logging
-
-        logging.getLogger("forebay").warning(
-            "cache(%r): elements %s to %s were there and are gone, since %s has been made shorter or deleted; they are "
-            "computed again",
-            *(str(self._folder), f"{start:,}", f"{stop - 1:,}", self._data.name),
-        )
+        tell_missing(self._data, start, stop)
 
     def _scan(self, file: OpenFile, size: int) -> None:
         while not self.complete:
@@ -392,7 +389,10 @@ class FolderContent(Content):
             if not self._folder.is_dir():
                 return
             if not self.may_grow():
-                raise SpillError(f"cache({str(self._folder)!r}) is being filled by another process; stop it first")
+                raise SpillError(
+                    f"cache({str(self._folder)!r}) is being filled by another process, or by an iteration of another "
+                    "dataset; end that first"
+                )
             self._others.sweep()
             # The rows last: an index without them would look like damage.
             for ending in reversed(ENDINGS):

@@ -56,3 +56,15 @@ def stamp(path: Path) -> tuple[int, int, int] | None:
     except FileNotFoundError:
         return None
     return found.st_ino, found.st_mtime_ns, found.st_size
+
+
+def tell_missing(data: Path, start: int, stop: int) -> None:
+    """Say in the log which rows are no longer in that file of a cache."""
+    # Those who have nothing to log need not wait for it.
+    import logging
+
+    logging.getLogger("forebay").warning(
+        "cache(%r): elements %s to %s were there and are gone, since %s has been made shorter or deleted; they are "
+        "computed again",
+        *(str(data.parent), f"{start:,}", f"{stop - 1:,}", data.name),
+    )
