@@ -180,8 +180,8 @@ class FolderContent(Content):
             record = self._records[number - 1]
             file = self._file
             then = self._records[number].stretch(file) if number < len(self._records) else None
-        payload, found = stretches.read(record.stretch(file), record.checksum, then)
-        block = self._decoder.block(record, payload) if found == record.checksum else None
+        payload = record.read(file, stretches, then)
+        block = None if payload is None else self._decoder.block(record, payload)
         cursor = fitting(record.cursor, record.layout, layout, record.row)
         if block is None:
             raise Damaged(record.row, record.stop, cursor)

@@ -1,5 +1,6 @@
 """The index of a cache in a folder: where its records are, and whether these are all."""
 
+import errno
 import json
 import os
 import zlib
@@ -29,7 +30,9 @@ class Index:
         """What a file says of the rows under that key; None if there is none, or it is damaged."""
         try:
             checksum, _, text = path.read_bytes().partition(b"\n")
-        except FileNotFoundError:
+        except OSError as error:
+            if error.errno not in (errno.ENOENT, errno.EIO):
+                raise
             return None
         if checksum != b"%08x" % zlib.crc32(text):
             return None

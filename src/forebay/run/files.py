@@ -1,5 +1,6 @@
 """Files that are read and written at any place, by this process and others."""
 
+import errno
 import fcntl
 import os
 import weakref
@@ -71,11 +72,16 @@ class OpenFile:
         return (found.st_dev, found.st_ino) == (own.st_dev, own.st_ino)
 
     def read(self, offset: int, count: int) -> memoryview | None:
-        """These bytes in memory of their own; None if the file ends before."""
+        """These bytes in memory of their own; None if the file ends before, or the disk cannot read them."""
         # Unlike a bytearray, not filled with zeros first, and aligned.
         view, done = np.empty(count, np.uint8).data, 0
         while done < count:
-            got = os.preadv(self.number, [view[done:]], offset + done)
+            try:
+                got = os.preadv(self.number, [view[done:]], offset + done)
+            except OSError as error:
+                if error.errno != errno.EIO:
+                    raise
+                got = 0
             if got == 0:
                 return None
             done += got
