@@ -17,7 +17,7 @@ import pytest
 import forebay as fb
 from faults.nursery import Nursery
 from forebay import Dataset, Options
-from unit.support import until_error
+from unit.support import plain, until_error
 
 ROWS = 3000
 
@@ -226,6 +226,22 @@ def test_truncated_files(tmp_path: Path, with_index: bool) -> None:
             os.truncate(only(folder, "index"), draw.randrange(100))
         assert_right(build(folder))
         assert_right(build(folder))
+
+
+def test_what_the_disk_cannot_read_is_computed_again(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    cached = Dataset.range(20_000).cache(tmp_path / "kept").with_options(fb.Options(block_bytes=4000))
+    assert plain(list(cached)) == list(range(20_000))
+    unreadable = os.open("/proc/self/mem", os.O_RDONLY)
+    with iter(cached) as it:
+        first = int(next(it))
+        # Reading where a process has no memory is an I/O error, as that of a disk is.
+        for number in os.listdir("/proc/self/fd"):
+            if os.path.realpath(f"/proc/self/fd/{number}").startswith(str(tmp_path)) and int(number) != unreadable:
+                os.dup2(unreadable, int(number), inheritable=False)
+        assert [first, *plain(list(it))] == list(range(20_000))
+    os.close(unreadable)
+    assert "do not read back as they were written" in caplog.text
+    assert plain(list(cached)) == list(range(20_000))
 
 
 def test_truncated_while_it_is_read(tmp_path: Path) -> None:

@@ -85,6 +85,35 @@ def test_kill_9_of_a_first_save_leaves_nothing_to_load(tmp_path: Path, nursery: 
     assert os.listdir(tmp_path) == ["d"]
 
 
+_KILLED = """
+import os, signal, sys
+import forebay as fb
+
+added = int(sys.argv[2])
+rows = fb.Dataset.range(100).map(lambda x: x + added).snapshot(sys.argv[1])
+it = iter(rows.with_options(fb.Options(block_bytes=1)))
+next(it)
+os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+def test_what_a_killed_snapshot_leaves_goes_also_if_the_plan_has_changed_since(
+    tmp_path: Path, nursery: Nursery
+) -> None:
+    for added in (1, 2):
+        assert nursery.run(_KILLED, tmp_path / "s", added).returncode == -signal.SIGKILL
+    (tmp_path / "s" / ".notes.forebay-1").mkdir()
+    assert len(os.listdir(tmp_path / "s")) >= 2
+    writing = iter(Dataset.range(100).map(lambda x: x - 1).snapshot(tmp_path / "s"))
+    next(writing)
+    ds = Dataset.range(100).map(lambda x: x + 3).snapshot(tmp_path / "s")
+    assert list(ds) == list(range(3, 103))
+    # One who still writes is not disturbed.
+    assert list(writing) == list(range(100))[:-1]
+    assert sorted(name for name in os.listdir(tmp_path / "s") if name[0] == ".") == [".notes.forebay-1"]
+    assert len(os.listdir(tmp_path / "s")) == 3
+
+
 _FULL = """
 import os, resource, signal, sys
 import numpy as np

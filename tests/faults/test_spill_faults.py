@@ -153,8 +153,9 @@ print(failed)
     assert 5 < failed < 29
 
 
-@pytest.mark.parametrize("kind", ["external", "buffer", "places", "heap", "cache"])
-def test_a_byte_that_changes_on_the_disk_is_noticed(kind: str, tmp_path: Path) -> None:
+def spilling(kind: str, folder: Path) -> Dataset[Any]:
+    """One that reads on from what it has spilled, once a few elements of it have come."""
+
     def rows() -> Any:
         for i in range(700):
             yield np.full(60 + (i % 5 if kind == "heap" else 0), i)
@@ -162,9 +163,31 @@ def test_a_byte_that_changes_on_the_disk_is_noticed(kind: str, tmp_path: Path) -
     dataset = Dataset.from_generator(rows)
     chained = dataset.cache() if kind == "cache" else dataset.shuffle(None if kind == "external" else 400, seed=1)
     memory = 6000 if kind == "places" else 40_000
-    chained = chained.with_options(fb.Options(memory=memory, block_bytes=4000, spill_dir=tmp_path))
+    chained = chained.with_options(fb.Options(memory=memory, block_bytes=4000, spill_dir=folder))
     if kind == "cache":
         list(chained)
+    return chained
+
+
+KINDS = ["external", "buffer", "places", "heap", "cache"]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_what_the_disk_cannot_read_back_is_said(kind: str, tmp_path: Path) -> None:
+    # Reading where a process has no memory is an I/O error, as that of a disk is.
+    unreadable = os.open("/proc/self/mem", os.O_RDONLY)
+    with iter(spilling(kind, tmp_path)) as it:
+        next(it)
+        for file in _spilled(tmp_path):
+            os.dup2(unreadable, file, inheritable=False)
+        os.close(unreadable)
+        with pytest.raises(fb.DataError, match=r"what was spilled to disk cannot be read back: .*Input/output error"):
+            list(it)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_byte_that_changes_on_the_disk_is_noticed(kind: str, tmp_path: Path) -> None:
+    chained = spilling(kind, tmp_path)
     draw = random.Random(kind)
     noticed = 0
     for _ in range(12):

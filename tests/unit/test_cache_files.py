@@ -404,6 +404,8 @@ def test_a_file_in_the_place_of_the_folder_is_said_too(tmp_path: Path) -> None:
         (tmp_path / "kept").touch()
         with pytest.raises(fb.SpillError, match="the folder is gone"):
             list(it)
+    with pytest.raises(fb.SpillError, match="cannot be read: Not a directory"):
+        list(dataset)
 
 
 def test_a_path_may_begin_at_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

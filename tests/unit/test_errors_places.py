@@ -44,7 +44,7 @@ def test_a_name_that_is_too_long(tmp_path: Path, call: str) -> None:
         FOLDERS[call](tmp_path / ("a" * 300))
 
 
-@pytest.mark.parametrize("call", ["save", "snapshot"])
+@pytest.mark.parametrize("call", FOLDERS)
 def test_a_relative_path_in_a_folder_that_was_removed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, call: str
 ) -> None:
@@ -53,6 +53,24 @@ def test_a_relative_path_in_a_folder_that_was_removed(
     (tmp_path / "gone").rmdir()
     with pytest.raises(fb.PlanError, match=rf"{call}\('rel'\): the current folder has been removed"):
         FOLDERS[call]("rel")
+
+
+def test_a_relative_path_means_the_same_wherever_the_program_goes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "first").mkdir()
+    (tmp_path / "then").mkdir()
+    monkeypatch.chdir(tmp_path / "first")
+    ROWS.save("saved")
+    kept = [ROWS.cache("cached"), ROWS.snapshot("snapshots"), Dataset.load("saved")]
+    with iter(kept[0].with_options(fb.Options(block_bytes=1))) as it:
+        next(it)
+        monkeypatch.chdir(tmp_path / "then")
+        assert list(it) == [{"x": 1}, {"x": 2}]
+    for dataset in kept:
+        assert list(dataset) == [{"x": 0}, {"x": 1}, {"x": 2}]
+    assert sorted(os.listdir(tmp_path / "first")) == ["cached", "saved", "snapshots"]
+    assert os.listdir(tmp_path / "then") == []
 
 
 @pytest.mark.parametrize("call", ["save", "snapshot", "to_parquet", "to_arrow", "write_tfrecord", "to_webdataset"])

@@ -1,15 +1,8 @@
-"""Ctrl-C at every point where Python may deliver it: nothing is lost or repeated, and the state stays true.
-
-Python runs signal handlers when a function is entered and after a call of a C function. A profiler is told of
-exactly these moments, so one that raises KeyboardInterrupt at the k-th of them stands in for the key.
-"""
+"""Ctrl-C at every point where Python may deliver it: nothing is lost or repeated, and the state stays true."""
 
 import json
-import os
-import sys
 from collections.abc import Callable
 from dataclasses import dataclass
-from types import FrameType
 from typing import Any
 
 import numpy as np
@@ -17,39 +10,16 @@ import pytest
 
 import forebay as fb
 from forebay import Dataset
+from unit.interrupting import Key, interrupted_next
 from unit.support import assert_same
 
 MOST = 100  # Moments to try per dataset.
-PACKAGE = os.path.dirname(fb.__file__) + os.sep
 
 
 @dataclass
 class Pair:
     a: Any
     b: Any
-
-
-class Key:
-    """Raises once, at the given moment inside Forebay; counts moments."""
-
-    def __init__(self, moment: int | None = None) -> None:
-        self.moment = moment
-        self.count = 0
-
-    def __call__(self, frame: FrameType, event: str, argument: Any) -> None:
-        if event in ("call", "c_return") and frame.f_code.co_filename.startswith(PACKAGE):
-            self.count += 1
-            if self.count == self.moment:
-                sys.setprofile(None)
-                raise KeyboardInterrupt
-
-
-def interrupted_next(it: Any, key: Key) -> Any:
-    sys.setprofile(key)
-    try:
-        return next(it)
-    finally:
-        sys.setprofile(None)
 
 
 CHAINS: dict[str, Callable[[], Dataset[Any]]] = {

@@ -64,11 +64,14 @@ class KeepingDataset(RunnableDataset[T_co]):
         """
         # Imported by those who use it.
         from forebay.ops.cache import Cache, frozen_text, redrawn_below, unrelated_text
-        from forebay.storage.folder import local_folder
+        from forebay.storage.folder import from_root, local_folder
 
         if not isinstance(filename, (str, os.PathLike)):
             raise PlanError(f"cache(filename={filename!r}): filename must be a path")
         path = local_folder("cache", os.fspath(filename))
+        if path:
+            # The program may go to another folder later.
+            path = from_root("cache", path)
         cached = self._then(Cache, name, filename=path, compression=compression)
         beside = unrelated_text(caller(), path)
         if beside is not None:

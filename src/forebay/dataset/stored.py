@@ -136,11 +136,14 @@ class StoredDataset(DatasetSteps[T_co]):
         from forebay.dataset import Dataset
         from forebay.sinks.save import compression_of, folder_of
         from forebay.sources.saved import saved
+        from forebay.storage.folder import from_root
 
         if wait:
             raise PlanError("load(wait=True): not supported, call load() when the dataset is there")
         step_name("load", name)
-        source = saved(folder_of("load", path), element_spec, name, caller())
+        # The program may go to another folder before files are opened.
+        folder = from_root("load", folder_of("load", path))
+        source = saved(folder, element_spec, name, caller())
         have = source.manifest.compression
         if compression is not None and compression_of("load", compression) != have:
             raise PlanError(f"load(compression={compression!r}): it was saved with compression={have!r}")

@@ -1,6 +1,7 @@
 """``snapshot``: rows that are written to disk the first time, and read from there from then on."""
 
 import os
+import re
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -19,9 +20,12 @@ from forebay.plan.made import file_stamp
 from forebay.plan.node import INFINITE, UNKNOWN, Build, Node, Traits
 from forebay.run import Operator, Reader, Setup, Site
 from forebay.storage.damage import damage, is_own, is_remains
+from forebay.storage.folder import sweep
 from forebay.storage.manifest import MANIFEST, is_saved_dataset, read_manifest
 from forebay.storage.writer import DatasetWriter, ShardOf
 
+# A folder that is still being written, or was left by a crash, and the name that it would get.
+_UNFINISHED = re.compile(r"\.([0-9a-f]{16})\.forebay-[0-9a-f]+")
 # Older ones are not looked at for what may have changed since.
 _MOST_OTHERS = 8
 # Of the input, whatever the epoch of those who read: what is kept must not depend on which iteration got to its end.
@@ -44,6 +48,12 @@ class SnapshotFolder:
     def contents(self) -> Contents:
         """All that decides about the rows."""
         return contents_of_plan(self._origin)
+
+    def sweep(self) -> None:
+        """Remove what crashed processes have left of snapshots, also of plans that nobody will ever write again."""
+        with suppress(OSError):
+            for name in {match[1] for match in map(_UNFINISHED.fullmatch, os.listdir(self.path)) if match}:
+                sweep(os.path.join(self.path, name))
 
     @cached_property
     def _how(self) -> dict[str, str]:
@@ -241,6 +251,7 @@ class _Snapshot(Operator):
 
     def _new_writer(self) -> DatasetWriter | None:
         node = self._node
+        node.place.sweep()
         try:
             return DatasetWriter(
                 node.folder,

@@ -7,7 +7,6 @@ that is killed loses no more than the record it was writing, and the rows of abo
 """
 
 import errno
-import fcntl
 import os
 import threading
 from bisect import bisect_right
@@ -20,17 +19,19 @@ from forebay.errors import ForebayError, SpillError
 from forebay.forks import is_torn, tell_children
 from forebay.full_disk import is_full, refusal, room
 from forebay.run.cached import Content, Damaged, compact, fitting, shared
-from forebay.run.cached_index import Index, stamp
+from forebay.run.cached_index import Index, stamp, tell_missing
 from forebay.run.cached_others import ENDINGS, LOCK, Origin, Others
 from forebay.run.cached_record import Decoder, Record, describe, encode
 from forebay.run.files import OpenFile, sync_folder
 from forebay.run.operator import Setup
-from forebay.run.stretches import Stretch, Stretches
+from forebay.run.stretches import Stretches
 from forebay.run.waiting import Waiting
 
 
 class FolderContent(Content):
     """The rows under one key in a folder.
+
+    As in ``MemoryContent``, what is known of them is noted without a call.
 
     Args:
         folder: made if there is none.
@@ -61,18 +62,14 @@ class FolderContent(Content):
         self._committed = True
         self._outdated = False
         self._noted = self._told = False
-        try:
-            self._open()
-        except OSError as error:
-            raise SpillError(f"cache({str(folder)!r}) cannot be read: {refusal(error)}") from error
+        self._open()
         tell_children(self)
 
     def in_child(self) -> None:
         """Its parent writes, if anybody does, and what waits for that is not there yet."""
         super().in_child()
         self._lock = None
-        self._waiting.clear()
-        self.rows = self._written
+        self._drop_waiting()
         if is_torn(self._mutex):
             self._mutex = threading.RLock()
             self._forget()
@@ -85,33 +82,39 @@ class FolderContent(Content):
         self.refresh()
 
     def _forget(self) -> None:
-        self._records, self._starts, self._end = [], [], 0
-        self.rows, self.complete, self._seen = 0, False, None
-        self._file = None
+        empty = Waiting()  # Only an interrupt leaves something that waits in vain.
+        self._records, self._starts, self._end, self._waiting = [], [], 0, empty
+        self.rows, self.complete, self._seen, self._file = 0, False, None, None
 
     def refresh(self) -> None:
         """Read the index if it has been replaced, and look for records behind the last known one."""
         with self._mutex:
-            if self._lock is not None:
-                return
-            if self._file is not None and not self._file.is_at(self._data):
-                # Somebody has cleared the folder: what is gone from it is not to be read for ever.
-                self._open()
-                return
-            if self.complete:
-                return
-            if self._file is None:
-                self._file = OpenFile.existing(self._data)
-            if self._file is None:
-                found = Index.read(self._index, self._key)
-                if found is not None and found.records:
-                    self._tell_missing(0, found.records[-1].stop)
-                return
-            index = stamp(self._index)
-            if index is not None and index != self._seen:
-                self._seen = index
-                self._load_index(self._file.size)
-            self._scan(self._file, self._file.size)
+            try:
+                self._look()
+            except OSError as error:
+                raise SpillError(f"cache({str(self._folder)!r}) cannot be read: {refusal(error)}") from error
+
+    def _look(self) -> None:
+        if self._lock is not None:
+            return
+        if self._file is not None and not self._file.is_at(self._data):
+            # Somebody has cleared the folder: what is gone from it is not to be read for ever.
+            self._open()
+            return
+        if self.complete:
+            return
+        if self._file is None:
+            self._file = OpenFile.existing(self._data)
+        if self._file is None:
+            found = Index.read(self._index, self._key)
+            if found is not None and found.records:
+                self._tell_missing(0, found.records[-1].stop)
+            return
+        index = stamp(self._index)
+        if index is not None and index != self._seen:
+            self._load_index(self._file.size)
+            self._seen = index
+        self._scan(self._file, self._file.size)
 
     def _load_index(self, size: int) -> None:
         found = Index.read(self._index, self._key)
@@ -121,28 +124,22 @@ class FolderContent(Content):
         whole = next((i for i, record in enumerate(records) if record.end > size), len(records))
         if whole and records[whole - 1].stop < self.rows:
             return
-        self._outdated = whole < len(records)
-        if self._outdated:
+        outdated = whole < len(records)
+        if outdated:
             self._tell_missing(records[whole].row, records[-1].stop)
-        self._records = records[:whole]
-        self._starts = [record.row for record in self._records]
-        self.rows = self._records[-1].stop if whole else 0
         # Behind a record that is missing there is nothing to go on from but its beginning.
-        self._end = found.end if whole == len(records) else max((r.end for r in self._records), default=0)
-        self.complete = found.complete and whole == len(records)
+        end = max((record.end for record in records[:whole]), default=0) if outdated else found.end
+        stop = records[whole - 1].stop if whole else 0
+        starts = [record.row for record in records[:whole]]
+        self._records, self._starts, self._end, self._outdated = records[:whole], starts, end, outdated
+        self.rows, self.complete = stop, found.complete and not outdated
 
     def _tell_missing(self, start: int, stop: int) -> None:
         """Once: what is computed again may take hours."""
         if self._told:
             return
         self._told = True
-        import logging
-
-        logging.getLogger("forebay").warning(
-            "cache(%r): elements %s to %s were there and are gone, since %s has been made shorter or deleted; they are "
-            "computed again",
-            *(str(self._folder), f"{start:,}", f"{stop - 1:,}", self._data.name),
-        )
+        tell_missing(self._data, start, stop)
 
     def _scan(self, file: OpenFile, size: int) -> None:
         while not self.complete:
@@ -152,16 +149,18 @@ class FolderContent(Content):
 
     def _place(self, record: Record) -> bool:
         """Take in a record that lies at the end: the next rows, or a better copy of some."""
+        end = record.end
         if record.row == self._written:
-            self._records.append(record)
-            self._starts.append(record.row)
-            self.rows = max(self.rows, record.stop)
+            rows = max(self.rows, record.stop)
+            self._records += [record]
+            self._starts += [record.row]
+            self.rows = rows
         else:
             at = bisect_right(self._starts, record.row) - 1
             if at < 0 or self._records[at].row != record.row or self._records[at].rows != record.rows:
                 return False
             self._records[at] = record
-        self._end = record.end
+        self._end = end
         return True
 
     @property
@@ -181,9 +180,9 @@ class FolderContent(Content):
             number = bisect_right(self._starts, row)
             record = self._records[number - 1]
             file = self._file
-            then = _payload(file, self._records[number]) if number < len(self._records) else None
-        payload, found = stretches.read(_payload(file, record), record.checksum, then)
-        block = self._decoder.block(record, payload) if found == record.checksum else None
+            then = self._records[number].stretch(file) if number < len(self._records) else None
+        payload = record.read(file, stretches, then)
+        block = None if payload is None else self._decoder.block(record, payload)
         cursor = fitting(record.cursor, record.layout, layout, record.row)
         if block is None:
             raise Damaged(record.row, record.stop, cursor)
@@ -213,12 +212,15 @@ class FolderContent(Content):
                     f"cache({str(self._folder)!r}): the folder cannot be made: {refusal(error)}; name one that can be"
                 ) from error
             try:
-                lock = OpenFile(os.open(self._folder / LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666))
-                try:
-                    fcntl.flock(lock.number, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                except BlockingIOError:
+                lock = OpenFile.locked(self._folder / LOCK)
+                if lock is None:
                     return False
-                self._begin_writing()
+                try:
+                    self._begin_writing()
+                except BaseException:
+                    # Or nobody could write for as long as somebody has the error, whose traceback holds the lock.
+                    lock.unlock()
+                    raise
             except OSError as error:
                 raise self._failed(error) from error
             self._lock = lock
@@ -264,8 +266,13 @@ class FolderContent(Content):
     def _write(self) -> None:
         """Have in the file what waits for it. If that fails, it goes on waiting."""
         if self._waiting.blocks:
+            empty = Waiting()
             self._append(self._waiting.together(), self._waiting.start, self._waiting.layout)
-            self._waiting.clear()
+            self._waiting = empty
+
+    def _drop_waiting(self) -> None:
+        empty, written = Waiting(), self._written
+        self._waiting, self.rows = empty, written
 
     def mend(self, block: Block, start: int, layout: str) -> None:
         """Write it once more, behind all others."""
@@ -339,22 +346,16 @@ class FolderContent(Content):
             if lock is None:
                 return
             try:
-                if lock.mine:
-                    self._write()
-                    if not self._committed:
-                        self._commit()
-            except (OSError, ForebayError):
-                # The records tell as much as the index would; whoever comes next only has to look at each of them, and
-                # to compute what could not be written.
-                with suppress(OSError):
-                    self._tmp.unlink(missing_ok=True)
+                # If that fails, the records tell as much as the index would; whoever comes next only has to look at
+                # each of them, and to compute what could not be written.
+                with suppress(OSError, ForebayError):
+                    if lock.mine:
+                        self._write()
+                        if not self._committed:
+                            self._commit()
             finally:
-                self._waiting.clear()
-                self.rows = self._written
-                if lock.mine:
-                    # To close it is not enough: processes that were forked meanwhile may have it open too.
-                    fcntl.flock(lock.number, fcntl.LOCK_UN)
-                lock.close()
+                self._drop_waiting()
+                lock.unlock()
 
     @property
     def _tmp(self) -> Path:
@@ -389,15 +390,14 @@ class FolderContent(Content):
             if not self._folder.is_dir():
                 return
             if not self.may_grow():
-                raise SpillError(f"cache({str(self._folder)!r}) is being filled by another process; stop it first")
+                raise SpillError(
+                    f"cache({str(self._folder)!r}) is being filled by another process, or by an iteration of another "
+                    "dataset; end that first"
+                )
             self._others.sweep()
             # The rows last: an index without them would look like damage.
             for ending in reversed(ENDINGS):
                 (self._folder / f"{self._key}.{ending}").unlink(missing_ok=True)
             self._committed = True
-            self._waiting.clear()
+            self._drop_waiting()
             self.rest()
-
-
-def _payload(file: OpenFile, record: Record) -> Stretch:
-    return Stretch(file, file.number, record.end - record.payload, record.payload)

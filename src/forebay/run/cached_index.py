@@ -1,5 +1,6 @@
 """The index of a cache in a folder: where its records are, and whether these are all."""
 
+import errno
 import json
 import os
 import zlib
@@ -29,7 +30,9 @@ class Index:
         """What a file says of the rows under that key; None if there is none, or it is damaged."""
         try:
             checksum, _, text = path.read_bytes().partition(b"\n")
-        except FileNotFoundError:
+        except OSError as error:
+            if error.errno not in (errno.ENOENT, errno.EIO):
+                raise
             return None
         if checksum != b"%08x" % zlib.crc32(text):
             return None
@@ -56,3 +59,15 @@ def stamp(path: Path) -> tuple[int, int, int] | None:
     except FileNotFoundError:
         return None
     return found.st_ino, found.st_mtime_ns, found.st_size
+
+
+def tell_missing(data: Path, start: int, stop: int) -> None:
+    """Say in the log which rows are no longer in that file of a cache."""
+    # Those who have nothing to log need not wait for it.
+    import logging
+
+    logging.getLogger("forebay").warning(
+        "cache(%r): elements %s to %s were there and are gone, since %s has been made shorter or deleted; they are "
+        "computed again",
+        *(str(data.parent), f"{start:,}", f"{stop - 1:,}", data.name),
+    )

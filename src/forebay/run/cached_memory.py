@@ -52,11 +52,15 @@ class _OnDisk:
         return sum(numbers.itemsize * len(numbers) for numbers in (self.starts, self._places, self._from))
 
     def append(self, start: int, block: Block, file: SpillFile, layout: str) -> None:
-        self._places.extend(file.append(block))
-        if not self._sources or self._sources[-1] != (file, layout):
-            self._sources.append((file, layout))
-        self._from.append(len(self._sources) - 1)
-        self.starts.append(start)
+        place = array("q", file.append(block))
+        new = [] if self._sources and self._sources[-1] == (file, layout) else [(file, layout)]
+        number = array("i", [len(self._sources) + len(new) - 1])
+        starts = array("q", [start])
+        # From here on nothing is called, as in ``MemoryContent``.
+        self._places += place
+        self._sources += new
+        self._from += number
+        self.starts += starts
 
     def files(self) -> list[SpillFile]:
         """Each of them once."""
@@ -77,7 +81,11 @@ class _OnDisk:
 
 
 class MemoryContent(Content):
-    """Freed with the last operator or plan that refers to it."""
+    """Freed with the last operator or plan that refers to it.
+
+    Iterations that are interrupted anywhere leave it to later ones. So what is to be kept is made ready first, and then
+    noted without a call, so that no interrupt can fall between.
+    """
 
     def __init__(self) -> None:
         super().__init__()
@@ -175,7 +183,6 @@ class MemoryContent(Content):
             kept = shared(block)
             if not self._keep(kept, layout, setup):
                 self._write_later(kept, layout, setup)
-            self.rows += block.rows
         return kept
 
     def _write_later(self, block: Block, layout: str, setup: Setup) -> None:
@@ -184,6 +191,7 @@ class MemoryContent(Content):
         if self._waiting.is_due(block, layout, setup):
             self._write()
         self._waiting.add(self.rows, block, layout)
+        self.rows += block.rows
 
     def _write(self) -> None:
         """Have on disk what waits for it. If that fails, it goes on waiting."""
@@ -191,9 +199,9 @@ class MemoryContent(Content):
             return
         assert self._file is not None
         block, layout = self._waiting.together(), self._waiting.layout
+        end, empty = (self._waiting.end(layout), layout), Waiting()
         self._written.append(self._waiting.start, block, self._file[1], layout)
-        self._end = (self._waiting.end(layout), layout)
-        self._waiting.clear()
+        self._end, self._waiting = end, empty
         self._note()
 
     def finish(self, row: int) -> None:
@@ -213,13 +221,15 @@ class MemoryContent(Content):
         if ledger in self._refused or size > room or not lease.ask(size):
             self._refused.add(ledger)
             return False
-        for start, earlier in zip(self._waiting.starts, self._waiting.blocks):
-            self._kept.append(_InMemory(start, self._waiting.layout, earlier))
-        self._waiting.clear()
-        self._lease = lease
-        self._kept.append(_InMemory(self.rows, layout, block))
-        self._end = (block.cursor.after(block.rows), layout)
-        self._bytes = size - self._written.nbytes
+        waited = zip(self._waiting.starts, self._waiting.blocks)
+        kept = [_InMemory(start, self._waiting.layout, earlier) for start, earlier in waited]
+        kept.append(_InMemory(self.rows, layout, block))
+        end, empty = (block.cursor.after(block.rows), layout), Waiting()
+        nbytes = size - self._written.nbytes
+        self._kept += kept
+        self._end, self._waiting = end, empty
+        self._bytes, self._lease = nbytes, lease
+        self.rows += block.rows
         self._join()
         self._note()
         return True
@@ -240,7 +250,8 @@ class MemoryContent(Content):
                 joined = shared(concat_blocks([first.block, second.block]))
             except RowError:
                 return
-            self._kept[-2:] = [_InMemory(first.start, first.layout, joined)]
+            kept = [_InMemory(first.start, first.layout, joined)]
+            self._kept[-2:] = kept
             self._bytes -= _OVERHEAD
 
     def frontier(self, layout: str) -> tuple[int, Cursor]:

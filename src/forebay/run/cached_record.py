@@ -4,6 +4,7 @@ A record is a header, a description in JSON, and the payload: the pickled struct
 columns as ``packed`` has them.
 """
 
+import errno
 import json
 import pickle
 import struct
@@ -13,12 +14,14 @@ from functools import lru_cache
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from forebay.block import Block, Cursor, Structure
 from forebay.block.aligned import ALIGN
 from forebay.errors import DataError, PlanError
 from forebay.run.files import OpenFile
 from forebay.run.packed import Packing, pack, padded, unpack, whole
+from forebay.run.stretches import Stretch, Stretches
 from forebay.storage.checked import checksum
 
 HEADER = struct.Struct("<8sQQQ")
@@ -55,6 +58,20 @@ class Record:
     def stop(self) -> int:
         """The row after the last."""
         return self.row + self.rows
+
+    def stretch(self, file: OpenFile) -> Stretch:
+        """Where its payload is in that file."""
+        return Stretch(file, file.number, self.end - self.payload, self.payload)
+
+    def read(self, file: OpenFile, stretches: Stretches, then: Stretch | None) -> NDArray[Any] | None:
+        """Its payload; None if that does not come back as it was written, or not at all."""
+        try:
+            payload, found = stretches.read(self.stretch(file), self.checksum, then)
+        except OSError as error:
+            if error.errno != errno.EIO:
+                raise
+            return None
+        return payload if found == self.checksum else None
 
     def to_json(self) -> list[Any]:
         """What ``from_json`` reads back."""

@@ -1,5 +1,7 @@
 """Files that are read and written at any place, by this process and others."""
 
+import errno
+import fcntl
 import os
 import weakref
 from collections.abc import Sequence
@@ -32,6 +34,23 @@ class OpenFile:
         except OSError:
             return OpenFile(os.open(path, os.O_RDONLY | os.O_CLOEXEC))
 
+    @staticmethod
+    def locked(path: Path) -> "OpenFile | None":
+        """The file of that name, made if there is none, with a lock on it; None if another process has that."""
+        file = OpenFile(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666))
+        try:
+            fcntl.flock(file.number, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return None
+        return file
+
+    def unlock(self) -> None:
+        """Give up the lock, if this process took it, and the file."""
+        if self.mine:
+            # To close it is not enough: processes that were forked meanwhile may have it open too.
+            fcntl.flock(self.number, fcntl.LOCK_UN)
+        self.close()
+
     @property
     def size(self) -> int:
         """Bytes, at the moment."""
@@ -53,11 +72,16 @@ class OpenFile:
         return (found.st_dev, found.st_ino) == (own.st_dev, own.st_ino)
 
     def read(self, offset: int, count: int) -> memoryview | None:
-        """These bytes in memory of their own; None if the file ends before."""
+        """These bytes in memory of their own; None if the file ends before, or the disk cannot read them."""
         # Unlike a bytearray, not filled with zeros first, and aligned.
         view, done = np.empty(count, np.uint8).data, 0
         while done < count:
-            got = os.preadv(self.number, [view[done:]], offset + done)
+            try:
+                got = os.preadv(self.number, [view[done:]], offset + done)
+            except OSError as error:
+                if error.errno != errno.EIO:
+                    raise
+                got = 0
             if got == 0:
                 return None
             done += got

@@ -6,7 +6,7 @@ from numpy.typing import NDArray
 from forebay._native import read_rows, write_rows
 from forebay.block import Indices
 from forebay.errors import DataError
-from forebay.run.spill import SpillFile
+from forebay.run.spill import SpillFile, unreadable
 from forebay.run.spill_room import SpillStore
 
 Bytes = NDArray[np.uint8]
@@ -90,6 +90,8 @@ class SlotTable:
             read_rows(self._file.fileno, 0, self.record_bytes, np.ascontiguousarray(slots), records.reshape(-1))
         except EOFError:
             raise changed() from None
+        except OSError as error:
+            raise unreadable(error) from error
         return records
 
     def _sums(self, words: "NDArray[np.uint64]", slots: Indices) -> "NDArray[np.uint64]":

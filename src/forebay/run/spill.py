@@ -120,7 +120,8 @@ class SpillFile:
 
     def read_next(self, place: Place, stretches: Stretches, then: Stretch | None) -> Block:
         """The same for those who read one after another, `then` that one."""
-        data, found = stretches.read(self.stretch(place), place.checksum, then)
+        with self.reading():
+            data, found = stretches.read(self.stretch(place), place.checksum, then)
         self._compare(found, place.checksum)
         return self._unpacked(place, data)
 
@@ -150,7 +151,9 @@ class SpillFile:
 
     def read_into(self, offset: int, out: Any, expected: int) -> None:
         """Fill `out` from a place. DataError if these bytes do not have the checksum that they had."""
-        self._compare(read_checked(self.fileno, offset, out), expected)
+        with self.reading():
+            found = read_checked(self.fileno, offset, out)
+        self._compare(found, expected)
 
     def _compare(self, found: int | None, expected: int) -> None:
         if found is None:
@@ -160,11 +163,13 @@ class SpillFile:
 
     @contextmanager
     def reading(self) -> Iterator[None]:
-        """DataError if the file ends before what is read in it."""
+        """DataError if the file ends before what is read in it, or the disk cannot read that."""
         try:
             yield
         except EOFError:
             raise DataError(_SHORTER) from None
+        except OSError as error:
+            raise unreadable(error) from error
 
     @staticmethod
     def compare(found: Indices, expected: Indices) -> None:
@@ -307,6 +312,11 @@ class SpillFile:
     def close(self) -> None:
         """Free the disk space."""
         self._close()
+
+
+def unreadable(error: OSError) -> DataError:
+    """What to say of a file that the disk cannot read."""
+    return DataError(f"what was spilled to disk cannot be read back: {refusal(error)}")
 
 
 def _dumps(columns: Any, parts: list[Any]) -> bytes:

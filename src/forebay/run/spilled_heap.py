@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from forebay._native import read_ranges
 from forebay.run.slot_table import changed
-from forebay.run.spill import SpillFile
+from forebay.run.spill import SpillFile, unreadable
 from forebay.run.spill_room import SpillStore
 
 Places = NDArray[np.int64]
@@ -62,6 +62,8 @@ class SpilledHeap:
             read_ranges(self._file.fileno, starts, starts + sizes, data)
         except EOFError:
             raise changed() from None
+        except OSError as error:
+            raise unreadable(error) from error
         whole, ends = data.data, np.cumsum(sizes).tolist()
         rows = [whole[begin:end] for begin, end in zip([0, *ends], ends)]
         if list(map(zlib.crc32, rows)) != sums.tolist():

@@ -32,11 +32,13 @@ class Waiting:
 
     def add(self, row: int, block: Block, layout: str) -> None:
         """One more."""
-        if not self.blocks:
-            self.start, self.layout, self._since = row, layout, time.monotonic()
-        self.blocks.append(block)
+        nbytes = self.nbytes + block.nbytes
+        start = (self.start, self.layout, self._since) if self.blocks else (row, layout, time.monotonic())
+        # From here to the end nothing is called, so that no interrupt can fall between, nor before what callers note.
+        self.start, self.layout, self._since = start
+        self.blocks += [block]
         self.rows += block.rows
-        self.nbytes += block.nbytes
+        self.nbytes = nbytes
 
     def is_due(self, block: Block, layout: str, setup: Setup) -> bool:
         """Whether these have to be written before that block can join them."""
@@ -68,10 +70,6 @@ class Waiting:
         """Where the input has the first row that is not among these."""
         last = self.blocks[-1]
         return fitting(last.cursor, self.layout, layout, self.start + self.rows - last.rows).after(last.rows)
-
-    def clear(self) -> None:
-        """They have been written."""
-        self.blocks, self.rows, self.nbytes = [], 0, 0
 
 
 def most_waiting(setup: Setup) -> int:
