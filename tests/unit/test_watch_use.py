@@ -314,21 +314,6 @@ def test_a_census_finds_arrays_wherever_they_are_kept() -> None:
     assert census(100).counts[np.ndarray] < before.counts[np.ndarray] + 250
 
 
-def test_a_census_finds_who_keeps_them() -> None:
-    class Keeper:
-        def __init__(self) -> None:
-            self.results: dict[int, bytes] = {}
-
-    keeper = Keeper()
-    mine: list[object] = []
-    before = census(0)
-    keeper.results.update((i, bytes(100)) for i in range(5000))
-    mine.extend(object() for _ in range(4000))
-    found = {each.name: each.length for each in grown_holders(before, census(4000))}
-    assert found.get("a list of object") == 4000
-    assert found.get("dict Keeper.results") == 5000
-
-
 def test_rows_on_their_way_are_nobodys() -> None:
     before = census(0)
     passing = iter([np.zeros(4) for _ in range(3000)])

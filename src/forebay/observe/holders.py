@@ -1,4 +1,4 @@
-"""Containers that kept growing, and what they are called: a variable, an attribute, a step of a dataset."""
+"""Containers that kept growing, and the steps of datasets that have them."""
 
 import functools
 import gc
@@ -6,12 +6,13 @@ import sys
 from collections import deque
 from dataclasses import replace
 from inspect import CO_OPTIMIZED
-from types import CellType, FrameType, FunctionType, MethodType, ModuleType
+from types import CellType, FrameType, FunctionType, MethodType
 from typing import Any
 
 import numpy as np
 
-from forebay.observe.census import LARGE, LONG, Census, module_of, type_name
+from forebay.observe.census import LARGE, LONG, Census
+from forebay.observe.names import Names
 from forebay.observe.verdict import HolderGrowth
 from forebay.run.operator import Operator
 
@@ -51,6 +52,7 @@ def grown_holders(
     alive = _those(set(keys))
     # Only now that they cannot go: where one has been, the next block's rows may be a moment later.
     on_the_way = _on_the_way()
+    names = Names()
     found: list[HolderGrowth] = []
     for key in keys:
         container = alive.get(key)
@@ -63,7 +65,7 @@ def grown_holders(
         arrays = _array_bytes(container)
         if rise[key] < least and arrays < LARGE:
             continue
-        name = _holder_name(container)
+        name = names.of(container)
         if name is not None:
             stage = _stage_of(container) or stages.get(key)
             if stage is not None:
@@ -120,45 +122,6 @@ def _on_the_way() -> set[int]:
 def _is_namespace(container: Any) -> bool:
     """Of a module or a class that was imported meanwhile: long at once, and no longer afterwards."""
     return isinstance(container, dict) and ("__name__" in container or "__module__" in container)
-
-
-def _holder_name(container: Any) -> str | None:
-    """What it is called; None for what imports leave behind, however late they come."""
-    kind = type(container).__name__
-    modules = {
-        id(vars(module)): name
-        for name, module in reversed(sys.modules.copy().items())
-        if isinstance(module, ModuleType)
-    }
-    for owner in gc.get_referrers(container):
-        if isinstance(owner, dict):
-            key = _key(owner, container)
-            if isinstance(key, str) and id(owner) in modules:
-                return None if key.startswith("__") else f"{kind} {modules[id(owner)]}.{key}"
-            # The attributes of an object, once anybody has asked for them as a dictionary.
-            objects = gc.get_referrers(owner) if isinstance(key, str) else []
-            owners = [each for each in objects if _attributes(each) is owner]
-        else:
-            owners = [owner]
-        for each in owners:
-            key = _key(_attributes(each) or {}, container)
-            if key is not None:
-                imported = module_of(type(each)).startswith("_frozen_importlib")
-                return None if imported else f"{kind} {type(each).__name__}.{key}"
-    some = next(iter(container), None)
-    return f"a {kind} of {type_name(type(some))}"
-
-
-def _key(mapping: dict[Any, Any], value: Any) -> Any:
-    return next((key for key, each in list(mapping.items()) if each is value), None)
-
-
-def _attributes(owner: Any) -> dict[str, Any] | None:
-    if not type(owner).__dictoffset__ or isinstance(owner, (type, ModuleType)):
-        return None
-    # Past whatever the class may do when it is asked for an attribute.
-    found = object.__getattribute__(owner, "__dict__")
-    return found if isinstance(found, dict) else None
 
 
 def _stage_of(container: Any) -> str | None:
