@@ -4,6 +4,7 @@ import json
 from pathlib import Path
 
 import numpy as np
+import pytest
 
 import forebay as fb
 from unit.support import python
@@ -58,6 +59,42 @@ def test_compressed(tmp_path: Path) -> None:
     saving, reading, permuted = json.loads(python(_CODE, 300, str(tmp_path / "d"), "lz4"))
     # The batches decoded last, 16 MiB of them, and what the decoder's allocator keeps.
     assert max(saving, reading, permuted) < 64
+
+
+_IN_TURNS = """
+import sys
+import forebay as fb
+
+def figure(name):
+    with open("/proc/self/status") as lines:
+        return next(int(line.split()[1]) for line in lines if line.startswith(name)) >> 10
+
+def pipeline(path):
+    load = lambda i: fb.Dataset.load(path)
+    made = fb.Dataset.range(6).interleave(load, cycle_length=6, num_parallel_calls=4)
+    return made.prefetch(100).with_options(fb.Options(memory="8MiB"))
+list(pipeline(sys.argv[1]))  # Loads what there is to load.
+open("/proc/self/clear_refs", "w").write("5")
+before = figure("VmRSS")
+for _ in range(2):
+    count = sum(1 for _ in pipeline(sys.argv[2]))
+print(count, figure("VmHWM") - before)
+"""
+
+
+@pytest.mark.slow
+def test_what_decodes_keeps_little_of_it(tmp_path: Path) -> None:
+    """Arrow's allocator kept tens of MiB, some for each thread, of which its own figures say nothing."""
+
+    def element(i: int) -> dict[str, object]:
+        return {"text": f"word{i} " * (i % 500), "list": np.arange(i % 700), "none": None if i % 3 else float(i)}
+
+    rows = fb.Dataset.range(8000).map(lambda i: element(int(i)))
+    rows.take(10).save(tmp_path / "few", "zstd")
+    rows.save(tmp_path / "all", "zstd")
+    count, grown = map(int, python(_IN_TURNS, 300, str(tmp_path / "few"), str(tmp_path / "all")).split())
+    assert count == 48_000
+    assert grown <= 8 + 48
 
 
 def test_rows_that_wait_for_others_of_their_shard_count_in_the_budget(tmp_path: Path) -> None:

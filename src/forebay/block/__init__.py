@@ -1,7 +1,15 @@
 """What flows through a pipeline: blocks of rows, stored column by column."""
 
 from forebay.block.block import Block, concat_blocks
-from forebay.block.build import array_of, column_from_array, column_from_rows, fold, unfold, with_dtype
+from forebay.block.build import (
+    array_of,
+    column_from_array,
+    column_from_leaves,
+    column_from_rows,
+    fold,
+    unfold,
+    with_dtype,
+)
 from forebay.block.column import Column, Indices, MissingError, RowError
 from forebay.block.cursor import START, Cursor
 from forebay.block.normalize import Normalizer
@@ -26,6 +34,7 @@ __all__ = [
     "Uniform",
     "array_of",
     "column_from_array",
+    "column_from_leaves",
     "column_from_rows",
     "concat_blocks",
     "flatten",

@@ -37,6 +37,12 @@ def column_from_rows(values: Sequence[Any], known: np.dtype[Any] | None = None) 
     return column
 
 
+def column_from_leaves(leaves: list[Any]) -> Column:
+    """A column of rows that were in one before: what a value may be was decided there, as for lists in JSON."""
+    kinds = set(map(type, leaves))
+    return (_uniform(kinds.pop(), leaves) if len(kinds) == 1 else None) or _general(leaves, None)
+
+
 def _at_row(row: int, value: Any) -> Any:
     try:
         return as_leaf(value)

@@ -1,6 +1,8 @@
 """One leaf on its own: the value that it is once it has been through a pipeline."""
 
-from collections.abc import Iterable
+import gc
+import sys
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -16,6 +18,13 @@ NUMBERS: dict[type[Any], type[Any]] = {
     float: np.float64,
     complex: np.complex128,
 }
+
+_HOLDER = [object()]
+# How often something is referred to that one object holds, and a list of what objects hold.
+_ALONE = next(map(sys.getrefcount, gc.get_referents(_HOLDER)))
+
+# Most of what objects are, to have it over with quickly.
+_NO_ARRAYS = {str, bytes, int, float, bool, type(None), list, dict, tuple}
 
 
 def as_leaf(value: Any) -> Any:
@@ -109,7 +118,7 @@ def leaf_shape(leaf: Any) -> tuple[int, ...]:
 def element_bytes(element: Any) -> int:
     """About how much memory an element takes up that a function has made; nothing of what cannot be large."""
     if isinstance(element, np.ndarray):
-        return int(element.nbytes)
+        return held_bytes(element.ravel().tolist()) if element.dtype.hasobject else int(element.nbytes)
     if isinstance(element, (bytes, str)):
         return len(element)
     if isinstance(element, (np.generic, int, float)) or element is None:
@@ -122,7 +131,45 @@ def element_bytes(element: Any) -> int:
         # Of lists of numbers, which are about as large as the arrays that they become.
         return sum([element_bytes(part) for part in element[:1]]) * len(element) or 8 * len(element)
     leaves, structure = flatten(element)
-    return 0 if structure.is_leaf else sum([element_bytes(leaf) for leaf in leaves])
+    return held_bytes([element]) if structure.is_leaf else sum([element_bytes(leaf) for leaf in leaves])
+
+
+def held_bytes(values: Sequence[Any]) -> int:
+    """About how much memory these take up, with what nobody but they refer to, however deep.
+
+    What others refer to as well stays whatever becomes of these: a vocabulary that all rows share, names of
+    attributes, small numbers. Nothing of an object is run but its ``__sizeof__``, and what a library keeps outside of
+    Python's objects shows only if that tells.
+    """
+    # Items of arrays count in any case: rows are copied, and then several arrays refer to the same.
+    level = _distinct([*values, *_items(values)])
+    total = sum(map(sys.getsizeof, level)) + _shown(level)
+    parts = gc.get_referents(*level)
+    while parts:
+        # Each has one who refers to it, so that none is met twice, in circles neither.
+        level = [part for part, times in zip(parts, list(map(sys.getrefcount, parts))) if times <= _ALONE]
+        total += sum(map(sys.getsizeof, level)) + _shown(level)
+        parts = gc.get_referents(*level) + _items(level)
+    return total
+
+
+def _distinct(values: Sequence[Any]) -> list[Any]:
+    return list(dict(zip(map(id, values), values)).values())
+
+
+def _arrays(values: Sequence[Any]) -> list[Any]:
+    kinds = set(map(type, values))
+    return [each for each in values if isinstance(each, np.ndarray)] if kinds - _NO_ARRAYS else []
+
+
+def _shown(values: Sequence[Any]) -> int:
+    """What views show: they do not tell how large that is."""
+    return sum([array.nbytes for array in _arrays(values) if not array.flags.owndata])
+
+
+def _items(values: Sequence[Any]) -> list[Any]:
+    """What arrays of objects refer to, of which they tell nobody."""
+    return [item for array in _arrays(values) if array.dtype.hasobject for item in array.ravel().tolist()]
 
 
 def detached(element: Any) -> Any:

@@ -1,33 +1,33 @@
 """What fits no other column: None beside values, arrays of differing rank, any object. The last resort."""
 
-import sys
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from forebay.block.column import Column, Indices, RowError
-from forebay.block.leaf import is_bare, leaf_dtype
+from forebay.block.leaf import held_bytes, is_bare, leaf_dtype
 from forebay.block.spec import OBJECT, NoneSpec, TensorSpec
 
 
 class Objects(Column):
     """An object array of shape ``(rows, *shape)``."""
 
-    __slots__ = ("values",)
+    __slots__ = ("_nbytes", "values")
 
     def __init__(self, values: NDArray[Any]) -> None:
         self.values = values
+        self._nbytes: int | None = None
 
     def __len__(self) -> int:
         return len(self.values)
 
     @property
     def nbytes(self) -> int:
-        """An estimate: what an object refers to is not followed."""
-        return self.values.nbytes + sum(
-            value.nbytes if isinstance(value, np.ndarray) else sys.getsizeof(value) for value in self.values.flat
-        )
+        """With all that the objects hold, about, as it was when this was first asked."""
+        if self._nbytes is None:
+            self._nbytes = self.values.nbytes + held_bytes(self.values.ravel().tolist())
+        return self._nbytes
 
     @property
     def dtype(self) -> np.dtype[Any]:

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from forebay.block import Block, Column, Indices, Structure, Uniform, column_from_rows
+from forebay.block import Block, Column, Indices, Structure, Uniform, column_from_leaves
 from forebay.block.dense import Dense
 from forebay.block.pages import own_pages
 
@@ -120,7 +120,7 @@ class _Slots:
     def take(self, slots: Indices) -> Column:
         assert self._values is not None
         picked = self._values.take(slots, axis=0)
-        return Dense(picked) if picked.dtype != object else column_from_rows(list(picked))
+        return Dense(picked) if picked.dtype != object else column_from_leaves(list(picked))
 
 
 def _grown(values: NDArray[Any], least: int, most: int, large: int) -> NDArray[Any]:

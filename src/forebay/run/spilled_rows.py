@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from forebay.block import Block, Column, Indices, Structure, Uniform, column_from_rows
+from forebay.block import Block, Column, Indices, Structure, Uniform, column_from_leaves
 from forebay.block.dense import Dense
 from forebay.errors import SpillError
 from forebay.run.slot_table import Bytes, SlotTable, record_bytes
@@ -159,7 +159,7 @@ class _Records:
             columns[i] = Dense(values.reshape(len(records), *kind[1]))
         if self._heap is not None:
             found = zip(*map(pickle.loads, self._heap.read(self._places(records))))
-            columns |= {i: column_from_rows(list(rows)) for i, rows in zip(self._loose, found)}
+            columns |= {i: column_from_leaves(list(rows)) for i, rows in zip(self._loose, found)}
         return [columns[i] for i in range(len(columns))]
 
     def _rewritten(self, old: SpilledHeap) -> SpilledHeap:

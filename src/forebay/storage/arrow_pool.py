@@ -42,3 +42,7 @@ class ArrowMemory:
         if self._often is not None:
             _thread.decoded = 0
             arrow().default_memory_pool().release_unused()
+
+
+UNBOUNDED = ArrowMemory()
+"""For what is decoded without a budget."""

@@ -17,6 +17,7 @@ from forebay.block import Indices
 from forebay.block.aligned import aligned_empty
 from forebay.errors import DataError
 from forebay.storage.arrow import arrow
+from forebay.storage.arrow_pool import UNBOUNDED, ArrowMemory
 from forebay.storage.checked import checksum, checksum_text, read_checked
 from forebay.storage.file_writer import MAGIC
 from forebay.storage.manifest import FileInfo, check_size
@@ -74,8 +75,8 @@ class StoredFile(Source):
         head = self.read(0, info.head)
         if checksum_text(checksum(head, self.read(last, info.size))) != info.frame:
             raise DataError(f"{path} is damaged: its schema or footer is not what was saved")
-        pa = arrow()
-        self.schema = pa.ipc.read_schema(pa.py_buffer(head)[len(MAGIC) :])
+        self._begin = head[len(MAGIC) :]
+        self.schema = arrow().ipc.read_schema(arrow().py_buffer(self._begin))
 
     def fill(self, start: int, out: Bytes) -> None:
         """One read."""
@@ -113,14 +114,19 @@ class StoredFile(Source):
             raise DataError(f"{self.path} is damaged: the checksum of record batch {batch} is not what was saved")
         return data
 
-    def record_batch(self, batch: int) -> Any:
+    def record_batch(self, batch: int, memory: ArrowMemory = UNBOUNDED) -> Any:
         """A batch as Arrow has it, in memory of its own."""
-        return self.parse(self.batch_bytes(batch))
+        return self.parse(self.batch_bytes(batch), memory)
 
-    def parse(self, data: Bytes) -> Any:
+    def parse(self, data: Bytes, memory: ArrowMemory = UNBOUNDED) -> Any:
         """The record batch that these checked bytes are."""
         pa = arrow()
         try:
-            return pa.ipc.read_record_batch(pa.ipc.read_message(pa.py_buffer(data)), self.schema)
+            if memory.threads:
+                return pa.ipc.read_record_batch(pa.ipc.read_message(pa.py_buffer(data)), self.schema)
+            # As a stream of this batch alone: what reads a lone one decodes its columns on threads in any case.
+            stream = pa.BufferReader(pa.py_buffer(np.concatenate([self._begin, data])))
+            options = pa.ipc.IpcReadOptions(use_threads=False)
+            return pa.ipc.open_stream(stream, options=options).read_next_batch()
         except (pa.ArrowException, OSError) as error:
             raise DataError(f"{self.path} does not hold what its manifest says: {error}") from error

@@ -10,12 +10,15 @@ import numpy as np
 
 from forebay.block import Block, Column, Indices
 from forebay.block.build import concat_columns
+from forebay.block.strings import Strings
 from forebay.errors import DataError
 from forebay.forks import is_torn, tell_children
 from forebay.ledger import Lease, Ledger
+from forebay.storage.arrow_pool import UNBOUNDED, ArrowMemory
 from forebay.storage.columns import decode
 from forebay.storage.file_reader import BatchInMemory, Source, StoredFile
 from forebay.storage.file_writer import schema_of
+from forebay.storage.leaf import Leaf
 from forebay.storage.manifest import Manifest
 from forebay.storage.rows import DirectColumn, direct_column
 
@@ -48,6 +51,7 @@ class Store:
         self._decoded: OrderedDict[int, _Decoded] = OrderedDict()
         self._decoded_bytes = 0
         self._latest: tuple[int, BatchInMemory] | None = None
+        self._memory = UNBOUNDED
         self._leases: weakref.WeakKeyDictionary[Ledger, weakref.ref[Lease]] = weakref.WeakKeyDictionary()
         tell_children(self)
 
@@ -71,6 +75,8 @@ class Store:
                 lease = ledger.lease(f"load({self._path!r})")
                 lease.note(self._decoded_bytes)
                 self._leases[ledger] = weakref.ref(lease)
+                if self._manifest.compression is not None:
+                    self._memory = ArrowMemory(min(ledger.budget for ledger in self._leases))
             return lease
 
     def gather(self, numbers: Indices) -> Block:
@@ -149,7 +155,7 @@ class Store:
         """Read a batch for the first time: see that it is what was saved, and where its columns lie."""
         file, number = self._file(batch), int(self._number[batch])
         data = file.batch_bytes(number)
-        record = file.parse(data)
+        record = file.parse(data, self._memory)
         rows = int(self._first[batch + 1] - self._first[batch])
         if record.num_rows != rows or record.num_columns != len(self._direct):
             raise DataError(f"{file.path} does not hold what its manifest says in record batch {number}")
@@ -159,7 +165,9 @@ class Store:
                 places = direct.places(record.column(leaf), data.ctypes.data, start)
                 self._at[batch, leaf, : len(places)] = places
         if None in self._direct:
-            self._keep(batch, _Decoded(record, data.nbytes, self._manifest))
+            decoded = self._decode(record)
+            del record
+            self._keep(batch, decoded)
         self._checked[batch] = True
         return BatchInMemory(data, start)
 
@@ -170,8 +178,11 @@ class Store:
                 self._decoded.move_to_end(batch)
                 return found
         file, number = self._file(batch), int(self._number[batch])
-        record = file.record_batch(number)
-        return self._keep(batch, _Decoded(record, record.nbytes, self._manifest))
+        return self._keep(batch, self._decode(file.record_batch(number, self._memory)))
+
+    def _decode(self, record: Any) -> "_Decoded":
+        leaves = {i: leaf for i, leaf in enumerate(self._manifest.leaves) if self._direct[i] is None}
+        return _Decoded(record, leaves, own=not self._memory.threads)
 
     def _keep(self, batch: int, decoded: "_Decoded") -> "_Decoded":
         with self._lock:
@@ -183,6 +194,8 @@ class Store:
                 self._decoded_bytes -= gone.nbytes
             for lease in self._held_leases():
                 lease.note(self._decoded_bytes)
+        # With those that have just been let go of.
+        self._memory.count(decoded.nbytes)
         return decoded
 
     def _too_many(self) -> bool:
@@ -195,20 +208,25 @@ class Store:
 
 
 class _Decoded:
-    """A batch in memory; its columns are made when they are asked for."""
+    """Columns of a batch. Where memory is short, in memory of their own.
 
-    def __init__(self, record: Any, nbytes: int, manifest: Manifest) -> None:
-        self._record = record
-        self._leaves = manifest.leaves
-        self._columns: dict[int, Column] = {}
-        self.nbytes = max(nbytes, record.nbytes)
+    Arrow's allocator has a heap for every thread, which keeps what is freed in it: what stays for a while is not to lie
+    between that.
+    """
+
+    def __init__(self, record: Any, leaves: dict[int, Leaf], own: bool) -> None:
+        columns = {i: decode(leaf, record.column(i)) for i, leaf in leaves.items()}
+        self._columns = {i: (_copied(column) if own else column).shared() for i, column in columns.items()}
+        size = sum([column.nbytes for column in self._columns.values()])
+        self.nbytes = size if own else max(size, record.nbytes)
 
     def column(self, leaf: int) -> Column:
         """Rows of one leaf, not owned."""
-        found = self._columns.get(leaf)
-        if found is None:
-            found = self._columns[leaf] = decode(self._leaves[leaf], self._record.column(leaf)).shared()
-        return found
+        return self._columns[leaf]
+
+
+def _copied(column: Column) -> Column:
+    return column.take(np.arange(len(column))) if isinstance(column, Strings) else column.private()
 
 
 def _in_order(groups: Indices, read: Any) -> Column:
