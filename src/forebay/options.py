@@ -131,8 +131,8 @@ class Options(_Shown):
             where the budget is small. Larger blocks cost less per row and more memory per stage.
         deterministic: False lets parallel steps that do not say otherwise give their results as they come.
         memory: the most bytes that buffers may hold together: a number, a text such as "2GiB" or "500MB" ("2G" is
-            2 GiB), a fraction of what the container or the host has left, or a ``Ledger`` that several datasets share.
-            By default half of what is left.
+            2 GiB), a fraction of what the limits of the process, the container or the host leave, or a ``Ledger`` that
+            several datasets share. By default half of what is left.
         spill_dir: where to put what does not fit into that. By default the system's temporary folder, or ``/var/tmp``
             if that one is only memory; ``~`` is the user's home. That it is a folder which may be written to is looked
             at by ``iter()``; a file is made there, or refused, when the first rows have no room in memory.

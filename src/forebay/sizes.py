@@ -19,6 +19,8 @@ _USED = {"memory.max": "memory.current", "memory.limit_in_bytes": "memory.usage_
 # What stands there in the first version of cgroups without a limit is the largest number of whole pages.
 _UNLIMITED = 1 << 62
 _MOST = 1 << 62
+# Limits that a process has for itself, and what counts in them, in pages, by its place in /proc/self/statm.
+_OWN = {"RLIMIT_AS": 0, "RLIMIT_DATA": 5}
 _PERCENT = re.compile(r"\s*(\d+(?:\.\d+)?)\s*%\s*")
 _FRACTION = re.compile(r"\s*0?\.\d*[1-9]\d*\s*")
 _NOTHING = re.compile(r"\s*0+(?:\.0+)?\s*[A-Za-z]*\s*")
@@ -85,9 +87,28 @@ def larger_unit(size: Any) -> str:
 
 
 def memory_left() -> int:
-    """Bytes that this process may still use: what its container leaves, or the host."""
+    """Bytes that this process may still use: what its own limits leave, its container, or the host."""
+    return max(1, min([system_left(), *_own()]))
+
+
+def system_left() -> int:
+    """The same without its own limits, in which the system's page cache does not count."""
     groups = [left for file in limits("memory", *_USED) if (left := _left(file)) is not None]
     return max(1, min([_host(), *groups]))
+
+
+def _own() -> list[int]:
+    import resource
+
+    most = {name: resource.getrlimit(getattr(resource, name))[0] for name in _OWN}
+    if all(each == resource.RLIM_INFINITY for each in most.values()):
+        return []
+    try:
+        used = read_text("/proc/self/statm").split()
+    except OSError:
+        return []
+    page = resource.getpagesize()
+    return [each - int(used[_OWN[name]]) * page for name, each in most.items() if each != resource.RLIM_INFINITY]
 
 
 def _host() -> int:

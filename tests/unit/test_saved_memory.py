@@ -129,3 +129,19 @@ def test_decoded_batches_count_in_the_budget(tmp_path: Path) -> None:
     # All of its 12 MiB stay decoded where there is room; one batch always does.
     assert peaks[1 << 30] > 8 << 20
     assert peaks[3 << 20] < 5 << 20
+
+
+def test_blocks_of_compressed_rows_take_the_time_to_share_what_is_decoded(tmp_path: Path) -> None:
+    """By number they would come a few at a time, each of which has most of the file decoded again."""
+    rows = fb.Dataset.range(40).map(lambda x: {"x": x})
+    rows.save(tmp_path / "plain")
+    rows.save(tmp_path / "zstd", compression="zstd")
+
+    def seconds(name: str) -> float:
+        loaded = fb.Dataset.load(tmp_path / name)
+        chained = loaded.map(lambda d: d["x"]).concatenate(fb.Dataset.range(3)).enumerate().skip(1).shuffle().batch(2)
+        access = chained.plan.access()
+        assert access is not None
+        return access.seconds
+
+    assert 0 < seconds("plain") < seconds("zstd")

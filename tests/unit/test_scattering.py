@@ -160,7 +160,7 @@ def test_fields_that_do_not_belong_together_are_refused() -> None:
 
 
 def shuffled(monkeypatch: pytest.MonkeyPatch, left: int) -> list[tuple[int, int]]:
-    monkeypatch.setattr(external_shuffle, "memory_left", lambda: left)
+    monkeypatch.setattr(external_shuffle, "system_left", lambda: left)
     rows = fb.Dataset.from_generator(lambda: ((np.full(1000, i), i) for i in range(6000)))
     options = fb.Options(memory="16MiB")
     return [(int(row.sum()), int(i)) for row, i in rows.shuffle(seed=3).with_options(options)]

@@ -24,7 +24,7 @@ from forebay.run.pieces import Arranged
 from forebay.run.places import Places
 from forebay.run.scatter import Scatter
 from forebay.run.spill import SpillFile
-from forebay.sizes import memory_left
+from forebay.sizes import system_left
 
 # Bytes for every row of a part whose order is looked for: its word, its number and its place.
 _ORDERING = 20
@@ -155,7 +155,7 @@ class ExternalShuffle(Operator):
     def _scattered(self, first: "deque[tuple[Words, Block]]", rest: Iterator[tuple[Words, Block]]) -> list[_Part]:
         """All rows on disk, by the leading bits of their words."""
         self._file, self._lists = SpillFile(self._spill), SpillFile(self._spill)
-        near = max(0, memory_left() - self._budget) // _KEPT_NEAR
+        near = max(0, system_left() - self._budget) // _KEPT_NEAR
         self._file.far = -(-near // mmap.PAGESIZE) * mmap.PAGESIZE
         self._errands = Errands()
         parts = [_Part(self._sizes.bits, self._lists) for _ in range(1 << self._sizes.bits)]

@@ -9,7 +9,7 @@ from forebay.block import Block, Cursor, Indices
 from forebay.errors import ForebayError, SpillError
 from forebay.ledger import Lease
 from forebay.run.operator import Operator, Setup, Site
-from forebay.run.pace import Pace
+from forebay.run.pace import MAX_SECONDS, Pace
 
 
 class Access(ABC):
@@ -21,8 +21,16 @@ class Access(ABC):
     def within(self, setup: Setup) -> list[Lease]:
         """Told before reading: the budget and the disk that rows kept between reads may use. What of them was kept
         before counts there for as long as the reader refers to what this returns."""
+        return [lease for each in self._below() for lease in each.within(setup)]
+
+    @property
+    def seconds(self) -> float:
+        """How long a block of rows may take: longer where rows are decoded with others, for many to share that."""
+        return max([MAX_SECONDS, *(each.seconds for each in self._below())])
+
+    def _below(self) -> "list[Access]":
         inner = [getattr(self, "_inner", None), *getattr(self, "_parts", ())]
-        return [lease for each in inner if each is not None for lease in each.within(setup)]
+        return [each for each in inner if each is not None]
 
     def origin(self, row: int, epoch: int) -> str | None:
         """Which place in a file a row is read from, if it is from one."""
@@ -44,7 +52,7 @@ class ReadRows(Operator):
         super().__init__(site)
         self._access = access
         self.entered = access.within(setup)
-        self._pace = Pace(setup.block_bytes, setup.unit, setup.first)
+        self._pace = Pace(setup.block_bytes, setup.unit, setup.first, access.seconds)
         self._position = 0
         self._epoch = 0
 

@@ -69,16 +69,26 @@ class Saved(Node):
         return f"load({self.manifest.rows} elements, shards {brief(shards)})#{self.manifest.id}"
 
 
+# A few rows out of each of many compressed batches take as long as all of them.
+_DECODING_SECONDS = 0.25
+
+
 class _Rows(Access):
     def __init__(self, node: Saved) -> None:
         super().__init__(node.manifest.rows)
         self._store = node.store
         self._turns = node.turns
+        self._compression = node.manifest.compression
 
     def within(self, setup: Setup) -> list[Lease]:
         """Batches that were decoded."""
         lease = self._store.enter(setup.ledger)
         return [] if lease is None else [lease]
+
+    @property
+    def seconds(self) -> float:
+        """Compressed batches are decoded as a whole."""
+        return super().seconds if self._compression is None else _DECODING_SECONDS
 
     def gather(self, indices: Indices, epoch: int) -> Block:
         """By their numbers in the files."""
