@@ -2,7 +2,7 @@
 
 import gc
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -228,3 +228,23 @@ def test_a_scale_that_was_not_asked_for_is_refused_with_what_to_ask() -> None:
     for asked in (report.memory, report.disk):
         with pytest.raises(fb.PlanError, match=r"for 1, 2 times the data: memory_report\(scales=\[7\]\) has that"):
             asked(7)
+
+
+def test_it_says_whose_elements_may_be_of_other_sizes_than_the_first() -> None:
+    images = Dataset.from_tensor_slices(np.zeros((10, 20)))
+
+    def words() -> Iterator[str]:
+        yield from ("x" * i for i in range(10))
+
+    uneven = {
+        "from_generator": Dataset.from_generator(words).shuffle(5),
+        "map": images.map(lambda row: row[:3]).shuffle(5),
+        "from_tensor_slices": Dataset.from_tensor_slices(["a", "bb"]).cache(),
+    }
+    for name, dataset in uneven.items():
+        report = dataset.memory_report()
+        assert [step.partition("(")[0] for step in report.uneven] == [name]
+        assert f"as large as the first one of {name}(" in str(report)
+    for dataset in (images.shuffle(5), images.map(np.sum).shuffle(5), images.batch(3), Dataset.range(10).cache()):
+        assert dataset.memory_report().uneven == ()
+        assert "as large as the first" not in str(dataset.memory_report())

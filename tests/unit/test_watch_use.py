@@ -147,7 +147,7 @@ def test_too_short_a_run_is_unclear(tmp_path: Path) -> None:
 
 
 def test_a_rise_too_small_for_a_leak_is_told_for_what_it_would_come_to() -> None:
-    def told(per_step: float, steps: int = 12_000, low: float = 0.9) -> str:
+    def told(per_step: float, steps: int = 12_000, low: float = 0.9, confidence: float = 0.9) -> str:
         verdict = Verdict(
             kind="plateau",
             where="process",
@@ -155,7 +155,7 @@ def test_a_rise_too_small_for_a_leak_is_told_for_what_it_would_come_to() -> None
             bytes_per_step=per_step,
             bytes_per_epoch=None,
             interval=(low * per_step, 1.1 * per_step),
-            confidence=0.9,
+            confidence=confidence,
             growing=False,
             unit="step",
             steps=steps,
@@ -172,6 +172,14 @@ def test_a_rise_too_small_for_a_leak_is_told_for_what_it_would_come_to() -> None
     for quiet in (told(1), told(50, low=0.0), told(50, steps=400), told(-50)):
         assert "at this rate" not in quiet
         assert "Nothing. Memory that stays high" in quiet
+        assert "This is not a leak." in quiet
+        assert "to be surer" not in quiet
+    for unsure in (told(1, confidence=0.3), told(1, confidence=0.0)):
+        assert unsure.startswith(
+            "PLATEAU: memory is where it was at the start, as far as a run of this length can tell."
+        )
+        assert "to be surer" in unsure
+        assert "confidence" in unsure
 
 
 def test_misuse() -> None:

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from forebay.observe.bins import Curve
 from forebay.observe.census import LARGE, Census, grown_types
 from forebay.observe.children import Children, ChildrenCourse
-from forebay.observe.judge import FLOOR, Course, Finding, Judgement, judge, warm_up_end
+from forebay.observe.judge import FLOOR, SURE, Course, Finding, Judgement, judge, warm_up_end
 from forebay.observe.memory import free_memory
 from forebay.observe.recorder import Recorder, Source
 from forebay.observe.stages import Stages
@@ -21,8 +21,8 @@ from forebay.observe.verdict import (
     size,
 )
 
-_SURE = 0.9  # Of a plateau, for containers that grew not to matter ...
-# ... unless the slope is surely above none, and arrays in one of them are so much of what it comes to.
+# Containers that grew do not matter beside a sure plateau, unless the slope is surely above none, and arrays in one of
+# them are so much of what it comes to.
 _HELD = 0.5
 
 
@@ -114,7 +114,7 @@ def is_doubtful(
     steady = plateau.trend is not None and plateau.trend.low > 0
     if steady and rise > WORTH_NAMING and sum(each.bytes for each in holders) > _HELD * rise:
         return True
-    return plateau.confidence < _SURE and max(_bytes(types), rise if steady else 0.0) > FLOOR
+    return plateau.confidence < SURE and max(_bytes(types), rise if steady else 0.0) > FLOOR
 
 
 def without_garbage(verdict: Verdict, garbage: int) -> Verdict:

@@ -43,6 +43,7 @@ FLOOR = 2 << 20  # Interpreters take and return memory a mebibyte at a time; les
 # What datasets, and allocators below them, come to keep in the first epochs. A steady rise of 16 MiB in a run is one of
 # 12 after the quarter that is warm-up.
 ALONE = 12 << 20
+SURE = 0.9  # Of a plateau, to say so without a reserve.
 _SHARE = 0.5  # Of all growth, for buffers to be the explanation.
 _WARM_UP = 0.25
 _EPOCHS = 8  # From so many on, epochs are the groups: the first is warm-up, and seven make a test with some power.

@@ -1,6 +1,6 @@
 """A verdict in words that need no other knowledge."""
 
-from forebay.observe.judge import FLOOR
+from forebay.observe.judge import FLOOR, SURE
 from forebay.observe.verdict import WORTH_A_WORD, WORTH_NAMING, Verdict, size
 
 _LONG_RUN = 1_000_000
@@ -12,12 +12,14 @@ _HEAD = {
     "leak": "LEAK: {}.",
     "unclear": "UNCLEAR: {}.",
 }
+_LIKELY = "PLATEAU: {}, as far as a run of this length can tell."
 _RISING = "PLATEAU: {}, but for a rise too small to tell whether it is a leak."
 
 
 def report(verdict: Verdict) -> str:
     """The verdict, figures, what grew, what to do."""
-    head = _RISING if _may_leak_slowly(verdict) else _HEAD[verdict.kind]
+    head = _LIKELY if _is_unsure(verdict) else _HEAD[verdict.kind]
+    head = _RISING if _may_leak_slowly(verdict) else head
     lines = [head.format(verdict.reason), ""]
     lines += _table(_figures(verdict))
     if verdict.stages:
@@ -57,7 +59,7 @@ def _figures(verdict: Verdict) -> list[tuple[str, str]]:
         ("confidence", f"{min(verdict.confidence, 0.9999):.2%}"),
         ("run", f"{run}; the first {verdict.warm_up:,} count as warm-up"),
     ]
-    if not verdict.confidence:
+    if verdict.kind == "unclear" and not verdict.confidence:
         # Too short a run has neither, and zeros would look like findings.
         del figures[1:3]
     if verdict.kind == "leak" and verdict.bytes_per_step > 0:
@@ -77,6 +79,11 @@ def _figures(verdict: Verdict) -> list[tuple[str, str]]:
         more = f", {size(verdict.children_bytes_per_step)} per {unit}" if verdict.children_bytes_per_step else ""
         figures.append(("children", f"{size(now)} of their own in {len(verdict.children)} processes{more}"))
     return figures
+
+
+def _is_unsure(verdict: Verdict) -> bool:
+    """Whether readings went up and down by too much to tell that they do not rise a little as well."""
+    return verdict.kind == "plateau" and verdict.confidence < SURE
 
 
 def _may_leak_slowly(verdict: Verdict) -> bool:
@@ -114,7 +121,8 @@ def _advice(verdict: Verdict) -> list[str]:
     if verdict.kind == "plateau" and verdict.mostly_files:
         return ["Nothing. Pages of mapped files stay in memory for as long as nobody else needs the room."]
     if verdict.kind == "plateau":
-        return ["Nothing. Memory that stays high after a peak is kept by the allocator, which uses it again."]
+        surer = ["Watch a longer run to be surer, if possible of eight epochs or more."] if _is_unsure(verdict) else []
+        return ["Nothing. Memory that stays high after a peak is kept by the allocator, which uses it again.", *surer]
     if verdict.kind == "growth":
         return [
             "Nothing, if it fits. A buffer takes its size times the bytes of an element, and grows no further.",

@@ -5,11 +5,13 @@ from dataclasses import dataclass, replace
 from functools import partial
 from math import inf
 
-from forebay.block import Block
+from forebay.block import Block, TensorSpec, flatten
+from forebay.block.dense import Dense
 from forebay.errors import PlanError
 from forebay.ledger import Ledger
 from forebay.plan.explain import with_drawn
 from forebay.plan.node import INFINITE, UNKNOWN, Holding, Node, Sizes
+from forebay.plan.spec import static_spec
 from forebay.run import Setup
 from forebay.sizes import size_text
 
@@ -41,6 +43,7 @@ class MemoryReport:
         steps: the steps, the last one first.
         shared: whether other datasets may have parts of the budget, which is that of a ``Ledger``.
         by_default: whether nobody gave one.
+        uneven: the steps whose elements are taken to be as large as their first one, though others may differ.
     """
 
     budget: int
@@ -48,6 +51,7 @@ class MemoryReport:
     steps: tuple[StepForecast, ...]
     shared: bool = False
     by_default: bool = False
+    uneven: tuple[str, ...] = ()
 
     def memory(self, scale: int) -> int:
         """Bytes of all steps together at that many times the data: at most the budget.
@@ -109,6 +113,11 @@ class MemoryReport:
                 "steps share the budget: each is shown with what it takes if others leave it that much, and together "
                 "they hold no more than the budget; one that is refused works less far ahead, or goes to disk"
             )
+        if self.uneven:
+            report.append(
+                f"elements are taken to be as large as the first one of {' and '.join(self.uneven)}: where they are "
+                "larger on average, so is what goes to disk, and what is held up to the budget"
+            )
         return "\n".join(report)
 
 
@@ -126,9 +135,8 @@ def forecast(
     """
     steps = _Steps(setup, scales, look, drawn)
     steps.visit(plan, False)
-    return MemoryReport(
-        setup.ledger.budget, tuple(scales), tuple(steps.found), isinstance(given, Ledger), given is None
-    )
+    shared, uneven = isinstance(given, Ledger), tuple(dict.fromkeys(reversed(steps.uneven)))
+    return MemoryReport(setup.ledger.budget, tuple(scales), tuple(steps.found), shared, given is None, uneven)
 
 
 class _Steps:
@@ -144,6 +152,7 @@ class _Steps:
         self._seen: dict[int, Block | None] = {}
         self._within: dict[int, Holding | None] = {}
         self.found: list[StepForecast] = []
+        self.uneven: list[str] = []
 
     def visit(self, node: Node, scattered: bool) -> int:
         """Add a step and those below it; bytes of an element of the step."""
@@ -193,8 +202,19 @@ class _Steps:
             # It would take many to make one.
             return None
         if id(node) not in self._seen:
-            self._seen[id(node)] = self._look(node)
+            found = self._seen[id(node)] = self._look(node)
+            if found is not None and _may_differ(node, found):
+                self.uneven.append(node.describe())
         return self._seen[id(node)]
+
+
+def _may_differ(node: Node, block: Block) -> bool:
+    """Whether other elements of a step may take more memory than the one in this block, or less."""
+    told = static_spec(node)
+    shapes = [leaf.shape for leaf in flatten(told, (TensorSpec,))[0]] if told is not None else [None]
+    known = None not in shapes and all(None not in shape for shape in shapes if shape is not None)
+    # Numbers are all of a size. Arrays are, if that is known without looking at one.
+    return any(not isinstance(column, Dense) or (column.values.ndim > 1 and not known) for column in block.columns)
 
 
 def _rows(node: Node) -> int | None:
