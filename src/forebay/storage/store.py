@@ -25,6 +25,8 @@ from forebay.storage.rows import DirectColumn, direct_column
 _OPEN_FILES = 64
 _DECODED = 32
 _DECODED_BYTES = 16 << 20
+# This part of the budget is left to what decodes them, which has heaps of its own, unless it has threads at will.
+_DECODING_PART = 4
 
 
 class Store:
@@ -201,7 +203,8 @@ class Store:
     def _too_many(self) -> bool:
         if len(self._decoded) > _DECODED or self._decoded_bytes > _DECODED_BYTES:
             return True
-        return not all(lease.ask(self._decoded_bytes) for lease in self._held_leases())
+        part = 0 if self._memory.threads else 1 / _DECODING_PART
+        return not all(lease.ask(self._decoded_bytes + int(part * lease.budget)) for lease in self._held_leases())
 
     def _held_leases(self) -> list[Lease]:
         return [lease for ref in self._leases.values() if (lease := ref()) is not None]
