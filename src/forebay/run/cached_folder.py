@@ -12,7 +12,6 @@ import threading
 from bisect import bisect_right
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
 
 from forebay.block import START, Block, Cursor
 from forebay.errors import ForebayError, SpillError
@@ -282,15 +281,16 @@ class FolderContent(Content):
                 self._append(compact(block), start, layout)
 
     def _append(self, block: Block, row: int, layout: str) -> None:
+        assert self._file is not None
         self._note()
         record, pieces = encode(block, row, layout, self._end, self._codec)
         try:
-            self._put(pieces)
+            self._file.append(self._end, pieces)
         except OSError as error:
             if not is_full(error) or not self._others.sweep():
                 raise self._failed(error) from error
             try:
-                self._put(pieces)
+                self._file.append(self._end, pieces)
             except OSError as again:
                 raise self._failed(again) from again
         self._committed = False
@@ -300,15 +300,6 @@ class FolderContent(Content):
         if not self._noted and self._origin is not None:
             self._others.note(self._origin, begins=not self._records)
             self._noted = True
-
-    def _put(self, pieces: list[Any]) -> None:
-        """At the end, whole or not at all."""
-        assert self._file is not None
-        try:
-            self._file.write(self._end, pieces)
-        except OSError:
-            os.ftruncate(self._file.number, self._end)
-            raise
 
     def finish(self, row: int) -> None:
         """Say that this is all, for good."""

@@ -98,6 +98,14 @@ class OpenFile:
             if done:
                 views[0] = views[0][done:]
 
+    def append(self, end: int, pieces: Sequence[Any]) -> None:
+        """The same at its end, whole or not at all."""
+        try:
+            self.write(end, pieces)
+        except OSError:
+            os.ftruncate(self.number, end)
+            raise
+
     def close(self) -> None:
         """Give it up, and locks with it."""
         self._close()
