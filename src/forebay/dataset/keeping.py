@@ -48,11 +48,11 @@ class KeepingDataset(RunnableDataset[T_co]):
                 in ``from_tensor_slices`` are that too, also for ``interleave(fb.TextLineDataset)``. Large mapped arrays
                 are not read: a file that was moved, copied or written anew is another one. An object that changes while
                 the function runs, as a memo does, is another one in the next run. What does not count is the state of
-                generators of random numbers, modules that are imported inside the function, the environment, what a
-                ``__getstate__`` leaves out, and what is written to a mapped file through another mapping of it, or to
-                any file that then gets its old time and size back: ``clear`` if that has changed. By default elements
-                are kept in memory, up to half of ``Options.memory``, and from there on in a file that ends with the
-                process.
+                generators of random numbers, modules that are imported inside the function, what it finds by a text
+                (``globals()["x"]``, ``eval``), the environment, what a ``__getstate__`` leaves out, and what is written
+                to a mapped file through another mapping of it, or to any file that then gets its old time and size
+                back: ``clear`` if that has changed. By default elements are kept in memory, up to half of
+                ``Options.memory``, and from there on in a file that ends with the process.
             name: what to call this step in errors and plans.
             compression: ``"zstd"`` or ``"lz4"``, for the files in `filename`.
 

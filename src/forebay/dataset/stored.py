@@ -211,10 +211,11 @@ class StoredDataset(DatasetSteps[T_co]):
         refer to: if anything of that changes, there is a new snapshot, and the old one is left where it is. Files are
         those that ``list_files`` or a file dataset names, not those that only a function opens: paths in
         ``from_tensor_slices`` are that too, also for ``interleave(fb.TextLineDataset)``. What does not count is the
-        state of generators of random numbers, modules that are imported inside a function, the environment, and what a
-        ``__getstate__`` leaves out: remove the folder if that has changed. All this is looked at when the dataset is
-        first iterated over: one whose function changes afterwards, by a global for example, still reads what it has
-        written; build it anew. Iterations that stop early leave nothing; the next one starts over.
+        state of generators of random numbers, modules that are imported inside a function, what it finds by a text
+        (``globals()["x"]``, ``eval``), the environment, and what a ``__getstate__`` leaves out: remove the folder if
+        that has changed. All this is looked at when the dataset is first iterated over: one whose function changes
+        afterwards, by a global for example, still reads what it has written; build it anew. Iterations that stop early
+        leave nothing; the next one starts over.
 
         What is random in the steps before is frozen: all iterations see the numbers of the first, and its order. With
         a `shard_func` or a `reader_func` the first has the order of the steps before, and the others that in which the
