@@ -20,7 +20,7 @@ _USED = {"memory.max": "memory.current", "memory.limit_in_bytes": "memory.usage_
 _UNLIMITED = 1 << 62
 _MOST = 1 << 62
 # Limits that a process has for itself, and what counts in them, in pages, by its place in /proc/self/statm.
-_OWN = {"RLIMIT_AS": 0, "RLIMIT_DATA": 5}
+_OWN = {"Max address space": 0, "Max data size": 5}
 _PERCENT = re.compile(r"\s*(\d+(?:\.\d+)?)\s*%\s*")
 _FRACTION = re.compile(r"\s*0?\.\d*[1-9]\d*\s*")
 _NOTHING = re.compile(r"\s*0+(?:\.0+)?\s*[A-Za-z]*\s*")
@@ -98,17 +98,16 @@ def system_left() -> int:
 
 
 def _own() -> list[int]:
-    import resource
-
-    most = {name: resource.getrlimit(getattr(resource, name))[0] for name in _OWN}
-    if all(each == resource.RLIM_INFINITY for each in most.values()):
-        return []
+    """What each leaves. Read from files: to import what asks for limits takes longer."""
     try:
-        used = read_text("/proc/self/statm").split()
-    except OSError:
+        lines = read_text("/proc/self/limits").splitlines()
+        soft = {name: line[len(name) :].split()[0] for line in lines for name in _OWN if line.startswith(name)}
+        most = {name: int(bound) for name, bound in soft.items() if bound != "unlimited"}
+        used = read_text("/proc/self/statm").split() if most else []
+    except (OSError, ValueError):
         return []
-    page = resource.getpagesize()
-    return [each - int(used[_OWN[name]]) * page for name, each in most.items() if each != resource.RLIM_INFINITY]
+    page = os.sysconf("SC_PAGESIZE")
+    return [bound - int(used[_OWN[name]]) * page for name, bound in most.items()]
 
 
 def _host() -> int:

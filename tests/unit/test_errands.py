@@ -46,6 +46,7 @@ out = np.zeros(len(data), np.uint8)
 no_more_threads()
 assert errands.read_checked(file.fileno(), 0, out).wait() == crc32c(data)
 errands.settle()
+as_many_threads_as_before()
 print(int((out != data).sum()))
 """
 
@@ -68,6 +69,7 @@ arranging = errands.read_arranged(
 )
 errands.settle()
 arranging.wait()
+as_many_threads_as_before()
 assert found.tolist() == [crc32c(piece)] * 20
 expected = np.repeat(data[: 1024 * rows].reshape(rows, 1024)[::-1], 20, axis=0)
 print(int((block.reshape(-1, 1024) != expected).sum()))

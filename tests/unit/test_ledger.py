@@ -226,10 +226,11 @@ def test_the_forecast_does_not_grow_with_the_data() -> None:
     assert report.memory(1) == report.memory(100)
     assert "budget 1 MiB" in str(report)
     assert "disk" in str(report)
-    assert len(str(report).splitlines()) == 8
-    assert str(report).splitlines()[-1].startswith("steps share the budget")
+    assert len(str(report).splitlines()) == 9
+    assert str(report).splitlines()[-2].startswith("steps share the budget")
+    assert str(report).splitlines()[-1].startswith("elements are taken to be as large as the first")
     roomy = dataset.with_options(fb.Options(memory="1GiB")).memory_report()
-    assert len(str(roomy).splitlines()) == 7
+    assert len(str(roomy).splitlines()) == 8
 
 
 def test_a_ledger_is_printed_as_what_it_is() -> None:
