@@ -80,7 +80,7 @@ CHECKED = PIPELINE + "print(check(build(sys.argv[1])), check(build(sys.argv[1]))
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("seed", range(15))
+@pytest.mark.parametrize("seed", range(34))
 def test_killed_while_filling(tmp_path: Path, seed: int, nursery: Nursery) -> None:
     """Killed up to three times in a row, each time at another point; then all is well."""
     died = 0

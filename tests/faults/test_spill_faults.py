@@ -65,7 +65,7 @@ def script(code: str, *arguments: object) -> str:
 
 @pytest.mark.parametrize("kind", ["external", "buffer", "places", "heap", "cache"])
 def test_kill_9_at_any_point_leaves_nothing_and_the_next_run_is_right(kind: str, tmp_path: Path) -> None:
-    """Rows made and handed out, writes and reads are counted; 10 of these points are drawn, and the process dies."""
+    """Rows made and handed out, writes and reads are counted; 100 of these points are drawn, and the process dies."""
     code = """
 kind, folder, points = sys.argv[1], sys.argv[2], int(sys.argv[3])
 draw = random.Random(kind)
@@ -98,7 +98,7 @@ for point in sorted(draw.sample(range(1, total + 1), points)):
 print(total)
 """
     # Every row is made and handed out once; the rest are writes and reads.
-    assert int(script(code, kind, tmp_path, 10)) >= 1400
+    assert int(script(code, kind, tmp_path, 100)) >= 1400
 
 
 @pytest.mark.parametrize("kind", ["external", "buffer", "places", "heap", "cache"])
