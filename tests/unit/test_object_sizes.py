@@ -4,6 +4,7 @@ import collections
 import json
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import numpy as np
 import pytest
@@ -106,3 +107,21 @@ def test_lists_and_dicts_of_json_go_through_a_shuffle(tmp_path: Path, budget: st
     rows = fb.Dataset.from_json(str(path)).with_options(fb.Options(memory=budget))
     found = list(rows.shuffle(8000, seed=1))
     assert_same(sorted(found, key=lambda row: int(row["id"])), list(rows))
+
+
+class Strange:
+    """Neither its size nor its class can be asked for."""
+
+    def __sizeof__(self) -> int:
+        raise RuntimeError("asked for its size")
+
+    @property
+    def __class__(self) -> Any:
+        raise RuntimeError("asked for its class")
+
+
+def test_what_a_class_does_when_it_is_asked_ends_no_pipeline() -> None:
+    assert LARGE < held_bytes([Plain([Strange(), bytes(LARGE)])]) < LARGE + 2000
+    assert held_bytes([Plain(Mock(spec=np.ndarray))]) > 0
+    rows = fb.Dataset.range(3).map(lambda i: Plain(Strange()))
+    assert len(list(rows.cache().shuffle(2))) == 3

@@ -143,12 +143,12 @@ def held_bytes(values: Sequence[Any]) -> int:
     """
     # Items of arrays count in any case: rows are copied, and then several arrays refer to the same.
     level = _distinct([*values, *_items(values)])
-    total = sum(map(sys.getsizeof, level)) + _shown(level)
+    total = _own_bytes(level) + _shown(level)
     parts = gc.get_referents(*level)
     while parts:
         # Each has one who refers to it, so that none is met twice, in circles neither.
         level = [part for part, times in zip(parts, list(map(sys.getrefcount, parts))) if times <= _ALONE]
-        total += sum(map(sys.getsizeof, level)) + _shown(level)
+        total += _own_bytes(level) + _shown(level)
         parts = gc.get_referents(*level) + _items(level)
     return total
 
@@ -157,9 +157,25 @@ def _distinct(values: Sequence[Any]) -> list[Any]:
     return list(dict(zip(map(id, values), values)).values())
 
 
+def _own_bytes(values: Sequence[Any]) -> int:
+    try:
+        return sum(map(sys.getsizeof, values))
+    except Exception:
+        # What an object tells of itself is up to its class, and no reason for a pipeline to end.
+        return sum([_told(value) for value in values])
+
+
+def _told(value: Any) -> int:
+    try:
+        return sys.getsizeof(value)
+    except Exception:
+        return 0
+
+
 def _arrays(values: Sequence[Any]) -> list[Any]:
-    kinds = set(map(type, values))
-    return [each for each in values if isinstance(each, np.ndarray)] if kinds - _NO_ARRAYS else []
+    # By their types: what stands for another object, such as a proxy, would have to get that to tell its class.
+    kinds = {kind for kind in set(map(type, values)) - _NO_ARRAYS if issubclass(kind, np.ndarray)}
+    return [each for each in values if type(each) in kinds] if kinds else []
 
 
 def _shown(values: Sequence[Any]) -> int:
