@@ -70,6 +70,19 @@ def test_variables_are_let_alone_while_a_debugger_looks() -> None:
     assert names == {"a list of object"}
 
 
+def test_what_exec_has_assigned_stays() -> None:
+    """In Python 3.11 and 3.12 that is kept in the copy of a function's variables, and nowhere else."""
+    total = 0
+    found: dict[str, int] = {}
+    look = "grown_holders(census(0), census(4000))"
+    exec("more = 1")
+    grown_holders(census(0), census(4000))
+    assert eval("more") == 1
+    exec(f"total = 5; {look}; found['total'] = total")
+    assert found == {"total": 5}
+    assert total == 0
+
+
 def test_a_variable_is_kept_no_longer_than_its_function_has_it() -> None:
     mine = np.zeros(10)
     gone = weakref.ref(mine)

@@ -83,6 +83,10 @@ def _variables() -> dict[int, _Place]:
     frame: FrameType | None = sys._getframe(1)
     while frame is not None:
         code = frame.f_code
+        if not code.co_flags & CO_OPTIMIZED and frame.f_locals is not frame.f_globals:
+            # Of a class, or run by exec() or eval(), whose variables may be this copy of those of a function above: to
+            # ask for these again would undo what has been assigned to them.
+            break
         if code.co_flags & CO_OPTIMIZED and not str(frame.f_globals.get("__name__")).startswith("forebay."):
             variables = frame.f_locals
             where = f" in {code.co_qualname.rpartition('<locals>.')[2]}()"
@@ -90,8 +94,9 @@ def _variables() -> dict[int, _Place]:
                 found.setdefault(id(value), _Place(name, where))
             if isinstance(variables, dict) and sys.getrefcount(variables) <= _OURS:
                 # A copy, which the frame would keep, and with it all that is in it, for as long as it runs. The user
-                # has it too after a call of locals().
-                variables.clear()
+                # has it too after a call of locals(); what exec() has left in it besides is nowhere else.
+                for name in (*code.co_varnames, *code.co_cellvars, *code.co_freevars):
+                    variables.pop(name, None)
         frame = frame.f_back
     return found
 
