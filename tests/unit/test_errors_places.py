@@ -99,3 +99,13 @@ def test_reduce_with_an_exception_that_cannot_be_printed() -> None:
     with pytest.raises(fb.FunctionError, match=r"element 0: .*fails raised Unspeakable") as caught:
         Dataset.range(3).reduce(0, fails)
     assert isinstance(caught.value.__cause__, Unspeakable)
+
+
+def test_what_is_above_a_link_is_where_it_points_to(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "there" / "below").mkdir(parents=True)
+    (tmp_path / "link").symlink_to(tmp_path / "there" / "below")
+    fb.Dataset.range(3).save(str(tmp_path / "link" / ".." / "saved"))
+    monkeypatch.chdir(tmp_path)
+    for above in ("link/..", str(tmp_path / "link" / "..")):
+        assert len(list(fb.Dataset.load(f"{above}/saved").cache(f"{above}/cached").snapshot(f"{above}/snapshot"))) == 3
+    assert {"saved", "cached", "snapshot"} <= {path.name for path in (tmp_path / "there").iterdir()}

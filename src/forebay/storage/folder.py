@@ -42,7 +42,12 @@ def local_folder(call: str, path: str) -> str:
     return path
 
 
-def from_root(call: str, path: str, how: Callable[[str], str] = os.path.abspath) -> str:
+def _absolute(path: str) -> str:
+    # Not by `abspath`: for that, what is above a link is where the link is, and not where it points to.
+    return os.path.join("" if os.path.isabs(path) else os.getcwd(), path)
+
+
+def from_root(call: str, path: str, how: Callable[[str], str] = _absolute) -> str:
     """The path from the root on. PlanError if that cannot be told."""
     try:
         return how(path)
