@@ -125,3 +125,22 @@ def test_what_a_class_does_when_it_is_asked_ends_no_pipeline() -> None:
     assert held_bytes([Plain(Mock(spec=np.ndarray))]) > 0
     rows = fb.Dataset.range(3).map(lambda i: Plain(Strange()))
     assert len(list(rows.cache().shuffle(2))) == 3
+
+
+def test_what_all_rows_have_is_not_looked_through_for_each() -> None:
+    asked: list[int] = []
+
+    class Part:
+        def __sizeof__(self) -> int:
+            asked.append(1)
+            return 1000
+
+    shared = Plain([Part() for _ in range(1000)])
+    rows = fb.Dataset.range(200).map(lambda i: (i, shared)).with_options(fb.Options(block_bytes=1))
+    assert len(list(rows)) == 200
+    assert len(asked) <= 10 * 1000
+    # Nor is it taken for what it was before, until it has been the same for long.
+    growing = Plain([Plain(i) for i in range(1000)])
+    for i in range(5):
+        growing.content.append(large())
+        assert held_bytes([growing]) > (i + 1) * LARGE

@@ -2,7 +2,9 @@
 
 import gc
 import sys
+import weakref
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -22,6 +24,11 @@ NUMBERS: dict[type[Any], type[Any]] = {
 _HOLDER = [object()]
 # How often something is referred to that one object holds, and a list of what objects hold.
 _ALONE = next(map(sys.getrefcount, gc.get_referents(_HOLDER)))
+
+# What each of a few objects held that have so many parts, and how often that was found. One that all rows have, such as
+# a tokenizer, is soon known; others may get more parts on their way through a few steps.
+_known: dict[int, tuple["weakref.ref[Any]", int, int]] = {}
+_PARTS, _KNOWN, _OFTEN = 64, 16, 8
 
 # Most of what objects are, to have it over with quickly.
 _NO_ARRAYS = {str, bytes, int, float, bool, type(None), list, dict, tuple}
@@ -143,14 +150,36 @@ def held_bytes(values: Sequence[Any]) -> int:
     """
     # Items of arrays count in any case: rows are copied, and then several arrays refer to the same.
     level = _distinct([*values, *_items(values)])
-    total = _own_bytes(level) + _shown(level)
+    return _held_by_one(level[0]) if len(level) == 1 else _held(level)[0]
+
+
+def _held_by_one(value: Any) -> int:
+    reference, size, times = _known.get(id(value), (None, 0, 0))
+    if reference is None or reference() is not value:
+        times = 0
+    if times >= _OFTEN:
+        return size
+    found, parts = _held([value])
+    if parts >= _PARTS:
+        if len(_known) >= _KNOWN and id(value) not in _known:
+            _known.clear()
+        # Those that cannot be told from others with their number later are looked through again.
+        with suppress(TypeError):
+            _known[id(value)] = weakref.ref(value), found, times + 1 if found == size else 1
+    return found
+
+
+def _held(level: list[Any]) -> tuple[int, int]:
+    """Bytes of these and of what only they refer to, and how many parts were looked at."""
+    total, count = _own_bytes(level) + _shown(level), 0
     parts = gc.get_referents(*level)
     while parts:
+        count += len(parts)
         # Each has one who refers to it, so that none is met twice, in circles neither.
         level = [part for part, times in zip(parts, list(map(sys.getrefcount, parts))) if times <= _ALONE]
         total += _own_bytes(level) + _shown(level)
         parts = gc.get_referents(*level) + _items(level)
-    return total
+    return total, count
 
 
 def _distinct(values: Sequence[Any]) -> list[Any]:
