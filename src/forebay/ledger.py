@@ -60,8 +60,11 @@ class Ledger:
         # In another process it is a budget of its own, as after a fork.
         return Ledger, (self.given,)
 
-    def __deepcopy__(self, memo: Any) -> "Ledger":
+    def __copy__(self) -> "Ledger":
         # Copies of a dataset in one process share it as the dataset does.
+        return self
+
+    def __deepcopy__(self, memo: Any) -> "Ledger":
         return self
 
     @property

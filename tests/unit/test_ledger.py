@@ -25,6 +25,7 @@ def test_datasets_that_share_a_ledger_go_to_another_process() -> None:
     assert (type(there), there.budget, there.held) == (Ledger, 1 << 20, 0)
     assert other.options().memory is there is not ledger
     assert copy.deepcopy(train).options().memory is ledger
+    assert copy.copy(ledger) is ledger
 
 
 def test_growth_is_granted_up_to_the_budget() -> None:

@@ -105,6 +105,18 @@ def test_the_folder_of_one_who_still_writes_is_not_swept(tmp_path: Path) -> None
     assert entries(tmp_path) == ["d"]
 
 
+def test_folders_of_others_with_such_names_are_not_swept(tmp_path: Path) -> None:
+    kept = [tmp_path / ".d.forebay-my-notes" / "mine", tmp_path / ".d.forebay-0123456789ab" / "mine"]
+    for path in kept:
+        path.parent.mkdir()
+        path.write_text("mine")
+    left = tmp_path / ".d.forebay-ba9876543210"
+    (left / "data").mkdir(parents=True)
+    Dataset.range(3).save(tmp_path / "d")
+    assert [path.read_text() for path in kept] == ["mine", "mine"]
+    assert not left.exists()
+
+
 def test_saving_a_dataset_over_the_one_it_reads(tmp_path: Path) -> None:
     Dataset.range(100).save(tmp_path / "d")
     loaded = Dataset.load(tmp_path / "d")

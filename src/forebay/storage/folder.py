@@ -9,6 +9,7 @@ import ctypes
 import errno
 import fcntl
 import os
+import re
 import secrets
 import shutil
 from collections.abc import Callable
@@ -21,6 +22,9 @@ from forebay.storage.manifest import is_saved_dataset
 from forebay.storage.side_files import unfinished_prefix
 
 _AT_FDCWD, _EXCHANGE = -100, 2
+# What the folder of one who writes is called behind the prefix, and what may be in it.
+_TOKEN = re.compile("[0-9a-f]{12}")
+_PARTS = frozenset({"lock", "data", "old"})
 
 
 def local_folder(call: str, path: str) -> str:
@@ -130,7 +134,7 @@ def sweep(path: str) -> None:
     parent = os.path.dirname(path)
     for entry in os.listdir(parent):
         folder = os.path.join(parent, entry)
-        if not folder.startswith(unfinished_prefix(path)):
+        if not _is_unfinished(folder, unfinished_prefix(path)):
             continue
         lock = _locked(folder)
         if lock is None:
@@ -143,6 +147,16 @@ def sweep(path: str) -> None:
             _remove(folder)
         finally:
             os.close(lock)
+
+
+def _is_unfinished(folder: str, prefix: str) -> bool:
+    """Whether it is called as such folders are and holds nothing else: others may begin their names in the same way."""
+    if not folder.startswith(prefix) or not _TOKEN.fullmatch(folder, len(prefix)):
+        return False
+    try:
+        return _PARTS.issuperset(os.listdir(folder))
+    except (FileNotFoundError, NotADirectoryError):
+        return False
 
 
 def _owned_folder(prefix: str) -> tuple[str, int]:
