@@ -106,3 +106,13 @@ def test_lists_and_dicts_of_json_go_through_a_shuffle(tmp_path: Path, budget: st
     rows = fb.Dataset.from_json(str(path)).with_options(fb.Options(memory=budget))
     found = list(rows.shuffle(8000, seed=1))
     assert_same(sorted(found, key=lambda row: int(row["id"])), list(rows))
+
+
+def test_what_a_view_keeps_alone_counts() -> None:
+    """A part of an array that a function has made, in an object: all of the array stays with it."""
+    assert LARGE <= held_bytes([Plain(large()[::1000])]) < LARGE + 2000
+    whole = large()
+    views = [Plain(whole[::1000]), Plain(whole[1::1000])]
+    assert held_bytes(views) < LARGE // 10
+    del whole
+    assert held_bytes(views) < LARGE // 10
