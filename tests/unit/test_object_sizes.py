@@ -144,3 +144,13 @@ def test_what_all_rows_have_is_not_looked_through_for_each() -> None:
     for i in range(5):
         growing.content.append(large())
         assert held_bytes([growing]) > (i + 1) * LARGE
+
+
+def test_what_a_view_keeps_alone_counts() -> None:
+    """A part of an array that a function has made, in an object: all of the array stays with it."""
+    assert LARGE <= held_bytes([Plain(large()[::1000])]) < LARGE + 2000
+    whole = large()
+    views = [Plain(whole[::1000]), Plain(whole[1::1000])]
+    assert held_bytes(views) < LARGE // 10
+    del whole
+    assert held_bytes(views) < LARGE // 10

@@ -208,8 +208,14 @@ def _arrays(values: Sequence[Any]) -> list[Any]:
 
 
 def _shown(values: Sequence[Any]) -> int:
-    """What views show: they do not tell how large that is."""
-    return sum([array.nbytes for array in _arrays(values) if not array.flags.owndata])
+    """What views show, or all that they keep alone: they do not tell how large that is."""
+    return sum([_behind(array) for array in _arrays(values) if not array.flags.owndata])
+
+
+def _behind(view: np.ndarray[Any, Any]) -> int:
+    # Arrays tell nobody what they refer to. Here no list has it besides the view.
+    alone = sys.getrefcount(view.base) < _ALONE
+    return max(view.nbytes, view.base.nbytes) if isinstance(view.base, np.ndarray) and alone else view.nbytes
 
 
 def _items(values: Sequence[Any]) -> list[Any]:

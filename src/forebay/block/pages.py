@@ -19,7 +19,11 @@ def own_pages(nbytes: int, huge: bool = False) -> NDArray[np.uint8]:
     The C library's heap would keep them after the first time, and lay the next buffer behind what is in use by then.
     Those that are `huge` are there sooner, some MiB at once: for what is filled from front to back.
     """
-    pages = mmap.mmap(-1, max(nbytes, 1), mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+    try:
+        pages = mmap.mmap(-1, max(nbytes, 1), mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+    except OSError as error:
+        # As for arrays of NumPy: an OSError would look like one of files and disks.
+        raise MemoryError(f"no memory for a buffer of {nbytes:,} bytes: {error.strerror}") from error
     if huge and nbytes >= _HUGE and hasattr(mmap, "MADV_HUGEPAGE"):
         with suppress(OSError):  # A system without them.
             pages.madvise(mmap.MADV_HUGEPAGE)

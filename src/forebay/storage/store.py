@@ -23,8 +23,10 @@ from forebay.storage.manifest import Manifest
 from forebay.storage.rows import DirectColumn, direct_column
 
 _OPEN_FILES = 64
-_DECODED = 32
+# Of batches that were decoded, those that were used last are kept. Who reads in order comes back to few of them ...
 _DECODED_BYTES = 16 << 20
+# ... but who reads by number to any: what has gone of them is decoded once more for every block of rows.
+_KEPT_PART = 4
 # This part of the budget is left to what decodes them, which has heaps of its own, unless it has threads at will.
 _DECODING_PART = 4
 
@@ -52,6 +54,7 @@ class Store:
         self._opened: dict[int, tuple[int, ...]] = {}
         self._decoded: OrderedDict[int, _Decoded] = OrderedDict()
         self._decoded_bytes = 0
+        self._by_number = False
         self._latest: tuple[int, BatchInMemory] | None = None
         self._memory = UNBOUNDED
         self._leases: weakref.WeakKeyDictionary[Ledger, weakref.ref[Lease]] = weakref.WeakKeyDictionary()
@@ -83,6 +86,7 @@ class Store:
 
     def gather(self, numbers: Indices) -> Block:
         """The rows with these numbers, in this order."""
+        self._by_number = True
         batches = np.searchsorted(self._first, numbers, side="right") - 1
         rows = numbers - self._first[batches]
         for batch in np.unique(batches[~self._checked[batches]]).tolist():
@@ -201,10 +205,12 @@ class Store:
         return decoded
 
     def _too_many(self) -> bool:
-        if len(self._decoded) > _DECODED or self._decoded_bytes > _DECODED_BYTES:
+        leases = self._held_leases()
+        budget = min([lease.budget for lease in leases], default=0)
+        if self._decoded_bytes > max(_DECODED_BYTES, budget // _KEPT_PART if self._by_number else 0):
             return True
         part = 0 if self._memory.threads else 1 / _DECODING_PART
-        return not all(lease.ask(self._decoded_bytes + int(part * lease.budget)) for lease in self._held_leases())
+        return not all(lease.ask(self._decoded_bytes + int(part * lease.budget)) for lease in leases)
 
     def _held_leases(self) -> list[Lease]:
         return [lease for ref in self._leases.values() if (lease := ref()) is not None]
