@@ -2,6 +2,7 @@
 
 import json
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -129,6 +130,27 @@ def test_decoded_batches_count_in_the_budget(tmp_path: Path) -> None:
     # All of its 12 MiB stay decoded where there is room; one batch always does.
     assert peaks[1 << 30] > 8 << 20
     assert peaks[3 << 20] < 5 << 20
+
+
+def test_more_decoded_batches_are_kept_of_rows_that_are_read_by_number(tmp_path: Path) -> None:
+    """Whoever shuffles comes back to all of them; whoever reads in order to few."""
+    rows = fb.Dataset.from_generator(lambda: (np.full(500, i) for i in range(6000)))
+    rows.save(tmp_path / "d", "zstd")
+
+    def most(dataset: fb.Dataset[Any], budget: str) -> int:
+        found = 0
+        with iter(dataset.with_options(fb.Options(memory=budget))) as it:
+            for i, _ in enumerate(it):
+                if i % 100 == 0:
+                    held = it.ledger.holders().items()
+                    found = max(found, sum(size for owner, size in held if owner.startswith("load(")))
+        return found
+
+    loaded = fb.Dataset.load(tmp_path / "d")
+    # All of its 23 MiB, within a quarter of the budget; a quarter is left to what decodes them in any case.
+    assert most(loaded.shuffle(seed=1), "128MiB") > 20 << 20
+    assert most(fb.Dataset.load(tmp_path / "d"), "128MiB") < 18 << 20
+    assert most(fb.Dataset.load(tmp_path / "d").shuffle(seed=1), "20MiB") < 15 << 20
 
 
 def test_blocks_of_compressed_rows_take_the_time_to_share_what_is_decoded(tmp_path: Path) -> None:
